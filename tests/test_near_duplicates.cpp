@@ -144,7 +144,7 @@ class EachKernel : public testing::TestWithParam<const char*> {
 
 TEST_P(EachKernel, FindsAllPairs) {
     std::mt19937 rng(1);
-    for (int round = 0; round < 240; round++) {
+    for (int round = 0; round < 120; round++) {
         const bool are_counts = round % 2 == 0;
         const idx_t n = rng() % 60, d = 1 + rng() % 30;
         const Rows x = planted(n, d, are_counts, takes_signs(*kernel), round);

@@ -5,6 +5,7 @@
 
 #include <faiss/IndexBinary.h>
 
+#include <faiss_ext/core/VectorBatch.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/hashes/KernelHash.h>
 
@@ -28,10 +29,10 @@ struct HashAndStorage {
    protected:
     /// Trains the hash and the storage if they are not trained yet. On error,
     /// both stay as they were.
-    void train_parts(idx_t n, const float* x, bool verbose);
+    void train_parts(const VectorBatch& x, bool verbose);
 
-    /// Returns the codes of n vectors.
-    std::vector<uint8_t> encode_vectors(idx_t n, const float* x) const;
+    /// Returns the codes of vectors.
+    std::vector<uint8_t> encode_vectors(const VectorBatch& x) const;
 
     /** Adds codes, with ids if xids is not null.
      *

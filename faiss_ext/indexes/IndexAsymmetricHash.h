@@ -10,6 +10,7 @@
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/hashes/KernelHash.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
+#include <faiss_ext/indexes/SparseInput.h>
 
 namespace faiss_ext {
 
@@ -43,7 +44,7 @@ namespace faiss_ext {
  * Source: A. Gordo, F. Perronnin, Y. Gong and S. Lazebnik, Asymmetric distances
  * for binary embeddings, PAMI 2014.
  */
-struct IndexAsymmetricHash : faiss::Index {
+struct IndexAsymmetricHash : faiss::Index, SparseInput {
     ClonePtr<KernelHash> hash;
 
     /** The codes, in blocks of 32, byte by byte.
@@ -87,6 +88,22 @@ struct IndexAsymmetricHash : faiss::Index {
             const faiss::SearchParameters* params = nullptr) const override;
 
     /// These throw: codes cannot be decoded.
+#ifndef SWIG
+    void train_batch(const VectorBatch& x) override;
+    void add_batch(const VectorBatch& x) override;
+    void search_batch(
+            const VectorBatch& x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override;
+    void range_search_batch(
+            const VectorBatch& x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params) const override;
+#endif
+
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
     void reconstruct_batch(idx_t n, const idx_t* keys, float* recons)

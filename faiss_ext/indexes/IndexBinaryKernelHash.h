@@ -12,9 +12,9 @@ namespace faiss_ext {
  * well as codes.
  *
  * Functions that take codes, as in the base class, pass them to the storage.
- * Their counterparts for float vectors encode the vectors first. d is the
- * number of bits; hash->d_in is the dimension of the vectors. Distances are
- * Hamming distances in bits; hash->kernel_estimate turns them into kernel
+ * Their counterparts for vectors, dense or sparse, encode the vectors first. d
+ * is the number of bits; hash->d_in is the dimension of the vectors. Distances
+ * are Hamming distances in bits; hash->kernel_estimate turns them into kernel
  * values.
  *
  * Vectors are checked before anything is changed. If the storage does not
@@ -31,13 +31,22 @@ struct IndexBinaryKernelHash : faiss::IndexBinary, HashAndStorage {
 
     /// Trains the hash and the storage, unless they are trained already.
     void train(idx_t n, const float* x);
+#ifndef SWIG
+    void train(const SparseVectors& x);
+#endif
 
     void add(idx_t n, const uint8_t* codes) override;
     void add(idx_t n, const float* x);
+#ifndef SWIG
+    void add(const SparseVectors& x);
+#endif
 
     void add_with_ids(idx_t n, const uint8_t* codes, const idx_t* xids)
             override;
     void add_with_ids(idx_t n, const float* x, const idx_t* xids);
+#ifndef SWIG
+    void add_with_ids(const SparseVectors& x, const idx_t* xids);
+#endif
 
     /// params are passed to the storage.
     void search(
@@ -54,6 +63,14 @@ struct IndexBinaryKernelHash : faiss::IndexBinary, HashAndStorage {
             int32_t* distances,
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const;
+#ifndef SWIG
+    void search(
+            const SparseVectors& x,
+            idx_t k,
+            int32_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const;
+#endif
 
     void range_search(
             idx_t n,
@@ -67,6 +84,13 @@ struct IndexBinaryKernelHash : faiss::IndexBinary, HashAndStorage {
             int radius,
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const;
+#ifndef SWIG
+    void range_search(
+            const SparseVectors& x,
+            int radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const;
+#endif
 
     void reset() override;
     size_t remove_ids(const faiss::IDSelector& sel) override;

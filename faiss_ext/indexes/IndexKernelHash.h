@@ -6,6 +6,7 @@
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/indexes/HashAndStorage.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
+#include <faiss_ext/indexes/SparseInput.h>
 
 namespace faiss_ext {
 
@@ -20,7 +21,7 @@ namespace faiss_ext {
  * Vectors are checked before anything is changed. If the storage does not
  * support an operation, the storage's own exception is thrown.
  */
-struct IndexKernelHash : faiss::Index, HashAndStorage {
+struct IndexKernelHash : faiss::Index, HashAndStorage, SparseInput {
     /// @param storage  an index of hash->nbits bits
     IndexKernelHash(
             KernelHash* hash,
@@ -49,6 +50,22 @@ struct IndexKernelHash : faiss::Index, HashAndStorage {
             float radius,
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
+
+#ifndef SWIG
+    void train_batch(const VectorBatch& x) override;
+    void add_batch(const VectorBatch& x) override;
+    void search_batch(
+            const VectorBatch& x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override;
+    void range_search_batch(
+            const VectorBatch& x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params) const override;
+#endif
 
     /// These throw: codes cannot be decoded.
     void reconstruct(idx_t key, float* recons) const override;

@@ -8,6 +8,7 @@
 #include <faiss/IndexPreTransform.h>
 
 #include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/SparseInput.h>
 
 namespace faiss_ext {
 
@@ -32,7 +33,7 @@ struct PackedChain;
  * before stay untrained. In all other respects train, add, search and the chain
  * are FAISS's.
  */
-struct IndexPreTransformSIMD : faiss::IndexPreTransform {
+struct IndexPreTransformSIMD : faiss::IndexPreTransform, SparseInput {
     /** Whether each call checks the matrices for changes. It compares all
      * numbers with the packed ones and packs the matrices again if one differs.
      *
@@ -73,6 +74,24 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+#ifndef SWIG
+    /// True if the first transformation is one of this library.
+    bool takes_sparse() const override;
+    void train_batch(const VectorBatch& x) override;
+    void add_batch(const VectorBatch& x) override;
+    void search_batch(
+            const VectorBatch& x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override;
+    void range_search_batch(
+            const VectorBatch& x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params) const override;
+#endif
+
     /// These check ids, which some of FAISS's indexes do not.
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
@@ -111,11 +130,18 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
 
     std::shared_ptr<const PackedChain> packed_chain() const;
     void forget_packed();
+    /// Applies the transformations from `begin` up to `end`.
+    std::vector<float> transformed(
+            idx_t n,
+            const float* x,
+            size_t begin,
+            size_t end) const;
+    std::vector<float> transformed(const SparseVectors& x, size_t count) const;
+    void check_input(const VectorBatch& x) const;
     /// The vectors for the index behind: x if there are no transformations,
     /// else `room`.
     const float* transformed_for_index(
-            idx_t n,
-            const float* x,
+            const VectorBatch& x,
             const char* where,
             std::vector<float>& room) const;
 };

@@ -4,6 +4,7 @@
 #include <faiss/IndexRefine.h>
 
 #include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/SparseInput.h>
 
 namespace faiss_ext {
 
@@ -22,7 +23,7 @@ struct IndexFlatKernel;
  * If the refine index is an IndexFlatKernel, its compute_distance_subset
  * compares the candidates, and results are ordered by distance and then by id.
  */
-struct IndexRefineKernel : faiss::IndexRefine {
+struct IndexRefineKernel : faiss::IndexRefine, SparseInput {
     /// The two indexes are deleted only if own_fields and own_refine_index are
     /// set.
     IndexRefineKernel(faiss::Index* base_index, faiss::Index* refine_index);
@@ -60,6 +61,24 @@ struct IndexRefineKernel : faiss::IndexRefine {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+#ifndef SWIG
+    /// True if both indexes take sparse vectors.
+    bool takes_sparse() const override;
+    void train_batch(const VectorBatch& x) override;
+    void add_batch(const VectorBatch& x) override;
+    void search_batch(
+            const VectorBatch& x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override;
+    void range_search_batch(
+            const VectorBatch& x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params) const override;
+#endif
+
     // These throw UnsupportedError: ids are positions. An IndexIDTable in front
     // supports both.
     void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
@@ -82,8 +101,7 @@ struct IndexRefineKernel : faiss::IndexRefine {
     /// Returns refine_index if it is an IndexFlatKernel.
     const IndexFlatKernel* checked_search(
             const char* where,
-            idx_t n,
-            const float* x) const;
+            const VectorBatch& x) const;
 };
 
 } // namespace faiss_ext

@@ -8,6 +8,7 @@
 #include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
+#include <faiss_ext/indexes/SparseInput.h>
 
 namespace faiss_ext {
 
@@ -42,7 +43,7 @@ struct SparseRow;
  * batches. They may differ in their last bits from the results of an
  * IndexFlatKernel for the same vectors, since terms add up in another order.
  */
-struct IndexSparseKernel : IndexFlatKernel {
+struct IndexSparseKernel : IndexFlatKernel, SparseInput {
     /// @param kernel  is copied; its bandwidth must be set
     IndexSparseKernel(
             int d,
@@ -98,13 +99,35 @@ struct IndexSparseKernel : IndexFlatKernel {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Like compute_distance_subset of IndexFlatKernel, with sparse queries.
+    /// Like these functions of IndexFlatKernel, with sparse queries.
     void compute_distance_subset(
             const SparseVectors& x,
             idx_t k,
             float* distances,
             const idx_t* labels) const;
+    void compute_score_subset(
+            const SparseVectors& x,
+            idx_t k,
+            float* scores,
+            const idx_t* labels) const;
     using IndexFlatKernel::compute_distance_subset;
+    using IndexFlatKernel::compute_score_subset;
+
+#ifndef SWIG
+    void train_batch(const VectorBatch& x) override;
+    void add_batch(const VectorBatch& x) override;
+    void search_batch(
+            const VectorBatch& x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override;
+    void range_search_batch(
+            const VectorBatch& x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params) const override;
+#endif
 
     /// The number of components of a stored vector.
     size_t num_components(idx_t key) const;

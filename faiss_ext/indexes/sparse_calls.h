@@ -3,8 +3,10 @@
 //
 // These functions do for SparseVectors what the virtual methods of faiss::Index
 // do for dense ones: ids, selectors, locks and errors are the same. Indexes
-// that take sparse vectors are IndexSparseKernel, and IndexIDTable and
-// IndexConcurrent around one. Others throw an UnsupportedError.
+// that take sparse vectors derive from SparseInput: IndexSparseKernel, hashes
+// and maps in front of an index, and IndexRefineKernel around such indexes.
+// IndexIDTable and IndexConcurrent around them take sparse vectors, too. Others
+// throw an UnsupportedError.
 
 #pragma once
 
@@ -17,6 +19,10 @@ namespace faiss_ext {
 
 /// Whether an index takes sparse vectors.
 bool takes_sparse(const faiss::Index& index);
+
+/// Trains an index as faiss::Index::train does. Whatever learns from dense
+/// vectors gets dense copies of a sample, of at most 65,536 vectors and 1 GB.
+void train(faiss::Index& index, const SparseVectors& x);
 
 /// Adds vectors, as add_with_ids does, or as add does if ids is null.
 void add(

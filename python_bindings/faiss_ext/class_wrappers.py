@@ -86,12 +86,11 @@ def checked(method, name, as_input):
     @functools.wraps(method)
     def function(self, x, *args, **kwargs):
         where = f"{type(self).__name__}.{name}"
-        call = method
-        if (is_sparse(x) and name in sparse_vectors.CALLS
-                and isinstance(self, faiss.Index)):
-            x = SparseVectors(x, self.d, where)
-            call = sparse_vectors.CALLS[name]
+        call = sparse_vectors.call_for(self, name) if is_sparse(x) else None
+        if call:
+            x = SparseVectors(x, sparse_vectors.dimension(self), where)
         else:
+            call = method
             x = as_input(self, x, where)
         if "filter" in kwargs and name in FILTERED:
             kwargs = with_filter(self, kwargs, where)
@@ -310,7 +309,10 @@ OF_CODES = {"train": "train_codes", "add": "add_codes",
 
 def vectors_for_hash(self, x, where):
     """Checks vectors for an object with a hash in front; any number type."""
-    d_in = hash_in_front(self).d_in
+    hash = hash_in_front(self)
+    d_in = hash.d_in
+    if is_sparse(x):
+        return sparse_vectors.encode(hash, SparseVectors(x, d_in, where))
     x = as_array(x, where)
     if x.ndim == 2 and x.shape[1] == self.d // 8 != d_in:
         name = where.split(".")[-1]
@@ -325,8 +327,10 @@ def codes_by_hash(self, x, where):
     """Checks the input of a binary ID table. If a hash is in front of its
     codes, it takes vectors, which are encoded."""
     hash = hash_in_front(self)
-    return (codes(self, x, where) if hash is None
-            else hash.encode(vectors_for_hash(self, x, where)))
+    if hash is None:
+        return codes(self, x, where)
+    x = vectors_for_hash(self, x, where)
+    return x if x.dtype == np.uint8 else hash.encode(x)
 
 
 def index_radius(index, radius, where):
@@ -961,7 +965,11 @@ def wrap_hashes():
         -------
         uint8, shape (n, code_size())
         """
-        x = as_vectors(x, self.d_in, "KernelHash.encode")
+        where = "KernelHash.encode"
+        if is_sparse(x):
+            return sparse_vectors.encode(
+                self, SparseVectors(x, self.d_in, where))
+        x = as_vectors(x, self.d_in, where)
         codes = np.empty((x.shape[0], self.code_size()), dtype="uint8")
         self._encode_c(x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(codes))
         return codes

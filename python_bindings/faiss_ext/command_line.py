@@ -13,8 +13,7 @@
 
 Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, and
 MNIST's images. FILE:NAME selects an array of .npz or HDF5, or a column of
-Parquet. duplicates also takes sparse vectors, in .npz as scipy.sparse.save_npz
-writes it.
+Parquet.
 
 IDS is a file of integers, or a list of ids and ranges such as 3,17,20-30, in
 which 20-30 includes 20 and 30. Files: .npy, .npz, .parquet, or .csv and .txt
@@ -42,6 +41,7 @@ import sys
 import faiss
 import numpy as np
 
+from . import sparse_files
 from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
@@ -63,9 +63,9 @@ from .index_tree import (
     all_inside, hash_before, part_that_compares, parts_of)
 from .showing import class_name, text
 from .sources import as_floats
+from .sparse_vectors import is_sparse
 from .timing import Stopwatch
-from .vector_files import (
-    VectorFileError, lazy_vectors, read_sparse, read_vectors)
+from .vector_files import VectorFileError, lazy_vectors, read_vectors
 
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
@@ -314,12 +314,6 @@ def vectors_of(word):
     return read_vectors(*file_and_part(word))
 
 
-def sparse_vectors_of(word):
-    """The sparse vectors in a file; None if it is not of scipy.sparse."""
-    path, part = file_and_part(word)
-    return read_sparse(path) if part is None else None
-
-
 def ids_given(word, read=read_ids):
     """The ids in a file, or in a list such as 3,17,20-30."""
     refuse_dash(word)
@@ -430,6 +424,8 @@ def vectors_for(index, x, name):
                                   f"uint8, got {x.dtype}")
     if not bits:
         x = as_floats(x, name)
+    if is_sparse(x):
+        x = sparse_files.widened(x, width, name)
     if x.shape[1] != width:
         raise VectorFileError(f"{name}: vectors of {x.shape[1]} components, "
                               f"the index takes {width}")
@@ -558,7 +554,7 @@ def run_search(args):
     seconds = stopwatch.seconds
     if args.output is not None:
         write_results(args.output, arrays, "query,id,distance", (
-            (q, i, distance) for q in range(len(queries))
+            (q, i, distance) for q in range(queries.shape[0])
             for i, distance in results_of(arrays, q)))
     if args.json:
         print(json.dumps({
@@ -567,12 +563,12 @@ def run_search(args):
                else {name: a.tolist() for name, a in arrays.items()})}))
         return 0
     if args.output is None:
-        for q in range(len(queries)):
+        for q in range(queries.shape[0]):
             print(f"{q}: " + " ".join(
                 f"{i}:{distance:.7g}" if D.dtype.kind == "f"
                 else f"{i}:{distance}"
                 for i, distance in results_of(arrays, q)))
-    print(f"{len(queries):,} queries in {seconds:.3f} s", file=sys.stderr)
+    print(f"{queries.shape[0]:,} queries in {seconds:.3f} s", file=sys.stderr)
     return 0
 
 
@@ -672,7 +668,7 @@ def vectors_with_ids(args, index):
     """The vectors of a file and their ids, as many."""
     x = vectors_for(index, vectors_of(args.vectors), args.vectors)
     given = ids_given(args.ids)
-    given.ids = as_many(given, args, len(x))
+    given.ids = as_many(given, args, x.shape[0])
     return x, given
 
 
@@ -724,8 +720,8 @@ def run_add(args):
         with naming(args.vectors):
             index.add_with_ids(x, ids)
     first, last = int(ids.min()), int(ids.max())
-    return finish(args, index, f"{len(x):,} added, with ids from {first} to "
-                  f"{last}", added=len(x), first_id=first, last_id=last)
+    return finish(args, index, f"{x.shape[0]:,} added, with ids from {first} to "
+                  f"{last}", added=x.shape[0], first_id=first, last_id=last)
 
 
 def run_update(args):
@@ -742,7 +738,7 @@ def run_update(args):
             index.upsert(x, given.ids)
         else:
             index.update_vectors(given.ids, x)
-    replaced = len(x) - len(missing)
+    replaced = x.shape[0] - len(missing)
     return finish(args, index, f"{replaced:,} replaced, {len(missing):,} added",
                   replaced=replaced, added=len(missing))
 
@@ -764,9 +760,7 @@ def run_remove(args):
 
 
 def run_duplicates(args):
-    x = sparse_vectors_of(args.vectors)
-    if x is None:
-        x = as_floats(vectors_of(args.vectors), args.vectors)
+    x = as_floats(vectors_of(args.vectors), args.vectors)
     check_results_file(args.output, args.vectors)
     progress = (contextlib.nullcontext() if args.quiet else show_progress())
     stopwatch = Stopwatch()

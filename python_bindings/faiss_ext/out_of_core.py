@@ -24,6 +24,7 @@ from .index_tree import (
 from .parameters import set_index_parameter
 from .progress import counting, show_progress
 from .sources import FileSource, drawn
+from .sparse_vectors import is_sparse, takes_sparse, why_not_sparse
 from .timing import Stopwatch
 from .vector_files import VectorFileError, lazy_vectors, place_of
 
@@ -142,9 +143,9 @@ def add(index, rows, begin, ids=None):
         if ids is None:
             index.add(rows)
         else:
-            index.add_with_ids(rows, ids[begin : begin + len(rows)])
+            index.add_with_ids(rows, ids[begin : begin + rows.shape[0]])
     except RuntimeError as error:
-        raise located(error, str, range(begin, begin + len(rows))) from None
+        raise located(error, str, range(begin, begin + rows.shape[0])) from None
 
 
 def about_vector(error):
@@ -371,6 +372,8 @@ def build_from(path, string, memory=None, output=None, part=None, exact=None,
     source = FileSource(path, part).opened()
     made = made_from(
         string, source.d, source.dtype, metric, parameters, source.name)
+    if is_sparse(source.vectors) and not takes_sparse(made):
+        raise VectorFileError(f"{source.name}: {why_not_sparse(string)}")
     check_exact(exact, string, made, [source])
     build = Build(source, made, number_of_bytes(memory), exact, train, seed,
                   progress)
@@ -557,7 +560,7 @@ class Build:
         # The sizes of a vector at each step on its way into the index. A hash
         # makes codes of a few vectors at a time.
         transforms = [] if self.base is None else transforms_of(self.base)
-        widths = [source.d, *(t.d_out for t in transforms
+        widths = [source.width, *(t.d_out for t in transforms
                               if not isinstance(t, swig.KernelHash))]
         self.bytes_on_the_way = 4 * sum(widths)
         self.block = int(np.clip(
@@ -593,7 +596,7 @@ class Build:
         if untrained:
             # the mapped sample is held in memory as a whole
             most = self.memory // 2 // (
-                4 * self.source.d + self.bytes_on_the_way)
+                4 * self.source.width + self.bytes_on_the_way)
             numbers = drawn(
                 self.source.n, min(self.train_size, most), self.seed)
             sample = self.source.rows(numbers, self.bits)

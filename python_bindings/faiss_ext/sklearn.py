@@ -27,13 +27,14 @@ import faiss
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
 from .arguments import as_array, python_number
 from .out_of_core import takes_one_add_only
 from .parameters import index_parameters, set_index_parameter
+from .sparse_vectors import takes_sparse, why_not_sparse
 
 __all__ = ["KernelNeighbors", "KernelNeighborsTransformer"]
 
@@ -113,8 +114,9 @@ class _IndexNeighbors(
 
         Parameters
         ----------
-        X : array_like, shape (n_samples, n_features)
-            Training vectors, which are converted to float32.
+        X : array_like or sparse matrix, shape (n_samples, n_features)
+            Training vectors, which are converted to float32. Sparse vectors need
+            an index that takes them, such as KFlat(chi2,store=sparse).
         y : ignored
             Present for compatibility with scikit-learn.
 
@@ -127,11 +129,13 @@ class _IndexNeighbors(
         X = self._vectors(X, reset=True)
         with _threads(self.n_jobs):
             index = faiss.index_factory(X.shape[1], self.index)
+            if issparse(X) and not takes_sparse(index):
+                raise TypeError(why_not_sparse(self.index))
             _set_search_parameters(index, self.parameters or {})
             try:
                 index.train(X)
             except RuntimeError as error:
-                if len(X) > 1:
+                if X.shape[0] > 1:
                     raise
                 # scikit-learn expects a ValueError
                 raise ValueError(
@@ -139,7 +143,7 @@ class _IndexNeighbors(
                     f"{error}") from error
             index.add(X)
         self.index_ = index
-        self.n_samples_fit_ = self._n_features_out = len(X)
+        self.n_samples_fit_ = self._n_features_out = X.shape[0]
         self._fit_X = X
         return self
 
@@ -155,7 +159,7 @@ class _IndexNeighbors(
 
         Parameters
         ----------
-        X : array_like, shape (n_samples, n_features)
+        X : array_like or sparse matrix, shape (n_samples, n_features)
             More training vectors, whose positions follow those of the vectors
             before them.
         y : ignored
@@ -188,10 +192,14 @@ class _IndexNeighbors(
             raise ValueError(f"the index {self.index!r} takes no more vectors "
                              f"with FAISS {faiss.__version__}; call fit with "
                              "all of them")
-        together = np.concatenate([self._fit_X, X])
+        if issparse(X) != issparse(self._fit_X):
+            raise TypeError("expected sparse vectors for all batches, or for "
+                            "none")
+        together = (vstack([self._fit_X, X], format="csr") if issparse(X)
+                    else np.concatenate([self._fit_X, X]))
         with _threads(self.n_jobs):
             self.index_.add(X)
-        self.n_samples_fit_ = self._n_features_out = len(together)
+        self.n_samples_fit_ = self._n_features_out = together.shape[0]
         self._fit_X = together
         return self
 
@@ -217,6 +225,17 @@ class _IndexNeighbors(
             raise TypeError(
                 f"parameters must be a dict, got {self.parameters!r}")
 
+    def _takes_sparse(self):
+        try:
+            return takes_sparse(faiss.index_factory(64, self.index))
+        except (RuntimeError, TypeError, ValueError):
+            return False
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse()
+        return tags
+
     def _vectors(self, X, reset):
         """X in the form that the index takes.
 
@@ -225,7 +244,8 @@ class _IndexNeighbors(
         """
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn ignores the mask
             X = as_array(X, type(self).__name__)
-        how = {"reset": reset, "dtype": "float32", "order": "C", "copy": reset}
+        how = {"reset": reset, "dtype": "float32", "order": "C", "copy": reset,
+               "accept_sparse": "csr"}
         if hasattr(validation, "validate_data"):  # since scikit-learn 1.6
             return validation.validate_data(self, X, **how)
         return self._validate_data(X, **how)
@@ -250,7 +270,7 @@ class _IndexNeighbors(
 
         Parameters
         ----------
-        X : array_like, shape (n_queries, n_features), optional
+        X : array_like or sparse matrix, shape (n_queries, n_features), optional
             Queries. By default the training vectors, each without itself.
         n_neighbors : int, optional
             Neighbours of each query. By default the estimator's n_neighbors.
@@ -288,15 +308,15 @@ class _IndexNeighbors(
                 f"Expected n_neighbors {'<' if without_self else '<='} "
                 f"n_samples_fit, but n_neighbors = {k}, "
                 f"n_samples_fit = {self.n_samples_fit_}, "
-                f"n_samples = {len(X)}")
+                f"n_samples = {X.shape[0]}")
         with _threads(self.n_jobs):
             squared, indices = self.index_.search(X, k + without_self)
         if without_self:
-            keep = indices != np.arange(len(X))[:, None]
+            keep = indices != np.arange(X.shape[0])[:, None]
             # if the vector itself was not found, drop the last neighbour
             keep[keep.all(axis=1), -1] = False
             squared, indices = (
-                a[keep].reshape(len(X), k) for a in (squared, indices))
+                a[keep].reshape(X.shape[0], k) for a in (squared, indices))
         self._check_found(indices)
         if return_distance:
             return _distances(squared), indices
@@ -323,7 +343,7 @@ class _IndexNeighbors(
 
         Parameters
         ----------
-        X : array_like, shape (n_queries, n_features), optional
+        X : array_like or sparse matrix, shape (n_queries, n_features), optional
             Queries. By default the training vectors, each without itself.
         n_neighbors : int, optional
             Neighbours of each query. By default the estimator's n_neighbors.
@@ -429,6 +449,18 @@ class KernelNeighbors(_IndexNeighbors):
     ...     parameters={"k_factor": 10})
     >>> neighbors.fit(X).kneighbors_graph().shape
     (1797, 1797)
+
+    Texts, without a dense copy of their words:
+
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> texts = ["a black cat", "the cat sat", "one black cat", "two dogs"]
+    >>> pipeline = make_pipeline(
+    ...     CountVectorizer(),
+    ...     KernelNeighbors("KFlat(jaccard,store=sparse)", n_neighbors=2))
+    >>> graph = pipeline.fit_transform(texts)
+    >>> sorted(graph[0].indices)
+    [0, 2]
     """
 
     def __init__(
@@ -453,7 +485,7 @@ class KernelNeighbors(_IndexNeighbors):
 
         Parameters
         ----------
-        X : array_like, shape (n_queries, n_features)
+        X : array_like or sparse matrix, shape (n_queries, n_features)
             Queries.
 
         Returns
@@ -491,7 +523,7 @@ class KernelNeighbors(_IndexNeighbors):
 
         Parameters
         ----------
-        X : array_like, shape (n_queries, n_features), optional
+        X : array_like or sparse matrix, shape (n_queries, n_features), optional
             Queries. By default the training vectors, each without itself.
         radius : float, optional
             The largest distance. By default the estimator's radius.
@@ -538,7 +570,7 @@ class KernelNeighbors(_IndexNeighbors):
             ends, squared, indices = self.index_.range_search(X, float(bound))
         ends = ends.astype("int64")
         if without_self:
-            keep = indices != np.repeat(np.arange(len(X)), np.diff(ends))
+            keep = indices != np.repeat(np.arange(X.shape[0]), np.diff(ends))
             squared, indices = squared[keep], indices[keep]
             ends = np.append(0, np.cumsum(keep))[ends]
         distances = np.split(_distances(squared), ends[1:-1])
@@ -559,7 +591,7 @@ class KernelNeighbors(_IndexNeighbors):
 
         Parameters
         ----------
-        X : array_like, shape (n_queries, n_features), optional
+        X : array_like or sparse matrix, shape (n_queries, n_features), optional
             Queries. By default the training vectors, each without itself.
         radius : float, optional
             The largest distance. By default the estimator's radius.
@@ -670,7 +702,7 @@ class KernelNeighborsTransformer(_IndexNeighbors):
 
         Parameters
         ----------
-        X : array_like, shape (n_queries, n_features)
+        X : array_like or sparse matrix, shape (n_queries, n_features)
             Queries.
 
         Returns

@@ -5,7 +5,9 @@ import os
 
 import numpy as np
 
+from . import sparse_files
 from .arguments import as_array
+from .sparse_vectors import is_sparse
 from .vector_files import VectorFileError, checked_name, lazy_vectors
 
 
@@ -26,6 +28,9 @@ class Source:
     def set_vectors(self, vectors):
         self.vectors, self.dtype = vectors, str(vectors.dtype)
         self.n, self.d = vectors.shape
+        # numbers that a vector takes in memory: sparse ones have columns, too
+        self.width = (2 * vectors.nnz // max(self.n, 1) + 2
+                      if is_sparse(vectors) else self.d)
 
     def block(self, begin, end, bits=False):
         return prepared(self.vectors[begin:end], self.name, bits, begin)
@@ -66,7 +71,8 @@ class ArraySource(Source):
         self.array, self.name, self.identity = array, name, identity
 
     def opened(self):
-        x = as_array(self.array, self.name)
+        x = (self.array.tocsr() if is_sparse(self.array)
+             else as_array(self.array, self.name))
         if x.ndim != 2 or x.dtype.kind not in "fiub" or x.shape[1] == 0:
             raise VectorFileError(
                 f"{self.name}: expected a two-dimensional array of real "
@@ -93,10 +99,16 @@ def as_floats(x, name, first=0):
 
     `first` is the number of the first vector, or an array of all numbers.
     """
-    with np.errstate(over="ignore"):  # infinities are reported below
-        x = np.ascontiguousarray(x, dtype="float32")
-    if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
-        row, column = np.argwhere(~np.isfinite(x))[0]
+    if is_sparse(x):
+        x, wrong = sparse_files.as_floats(x)
+    else:
+        with np.errstate(over="ignore"):  # infinities are reported below
+            x = np.ascontiguousarray(x, dtype="float32")
+        wrong = None
+        if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
+            wrong = np.argwhere(~np.isfinite(x))[0]
+    if wrong is not None:
+        row, column = wrong
         row = first + row if np.isscalar(first) else first[row]
         error = VectorFileError(
             f"{name}: component {column} of vector {row} is NaN or infinite as "

@@ -8,6 +8,19 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
+from .index_tree import hash_in_front
+
+
+def takes_sparse(index):
+    if isinstance(index, faiss.IndexBinary):
+        return hash_in_front(index) is not None
+    return swig._takes_sparse(index)
+
+
+def why_not_sparse(string):
+    """Says that the index of a string takes no sparse vectors."""
+    return (f"the index {string} takes no sparse vectors; KFlat(...,store=sparse) "
+            "does, and so do indexes behind a hash or a map of faiss_ext")
 
 
 def is_sparse(x):
@@ -60,7 +73,11 @@ def as_columns(indices, d, indptr, where):
     return np.ascontiguousarray(indices, dtype="int32")
 
 
-# ------------------------------------------------------- calls of an index
+# ---------------------------------------------------------- calls of indexes
+
+def train(index, x):
+    swig._train_sparse_c(index, *x.arguments())
+
 
 def add(index, x):
     swig._add_sparse_c(index, *x.arguments(), None)
@@ -76,6 +93,10 @@ def search(index, x, k, *, params=None, D=None, I=None):
     swig._search_sparse_c(index, *x.arguments(), k, faiss.swig_ptr(D),
                           faiss.swig_ptr(I), params)
     return D, I
+
+
+def assign(index, x, k=1, labels=None):
+    return search(index, x, k, I=labels)[1]
 
 
 def range_search(index, x, thresh, *, params=None):
@@ -95,5 +116,40 @@ def upsert(index, x, ids):
     return swig._upsert_sparse_c(index, *x.arguments(), faiss.swig_ptr(ids))
 
 
-# methods of float indexes that take sparse vectors
-CALLS = {call.__name__: call for call in (add, add_with_ids, search, range_search)}
+# ------------------------------------------------- calls of maps and hashes
+
+def apply(transform, x):
+    y = np.empty((len(x), transform.d_out), dtype="float32")
+    swig._apply_sparse_c(transform, *x.arguments(), faiss.swig_ptr(y))
+    return y
+
+
+def encode(hash, x):
+    codes = np.empty((len(x), hash.code_size()), dtype="uint8")
+    swig._encode_sparse_c(hash, *x.arguments(), faiss.swig_ptr(codes))
+    return codes
+
+
+# methods that take sparse vectors
+CALLS_OF_INDEX = {call.__name__: call for call in (
+    train, add, add_with_ids, search, assign, range_search)}
+CALLS_OF_TRANSFORM = {"train": train, "apply": apply}
+
+
+def call_for(owner, name):
+    """The function that does for sparse vectors what a method does for dense
+    ones; None if there is none."""
+    if isinstance(owner, faiss.Index):
+        return CALLS_OF_INDEX.get(name)
+    if isinstance(owner, swig.Transform):
+        return CALLS_OF_TRANSFORM.get(name)
+    if isinstance(owner, swig.IndexBinaryKernelHash) and name == "train":
+        return train
+    return None
+
+
+def dimension(owner):
+    """The dimension of the vectors that an object takes."""
+    if isinstance(owner, swig.IndexBinaryKernelHash):
+        owner = owner.hash
+    return owner.d_in if hasattr(owner, "d_in") else owner.d

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Reads files of vectors as arrays.
+"""Reads files of vectors as arrays, dense or sparse.
 
 >>> from faiss_ext.vector_files import read_vectors
 >>> x = read_vectors("base.fvecs")
 
-This module needs only NumPy. HDF5 files also need h5py, and Parquet files
-pyarrow.
+This module needs only NumPy. HDF5 files also need h5py, Parquet files pyarrow,
+files of sparse vectors SciPy, and svmlight files scikit-learn.
 """
 
 import contextlib
@@ -21,9 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import sparse_files
+
 SUFFIXES = (".fvecs", ".bvecs", ".npy", ".npz", ".hdf5", ".h5", ".parquet",
-            ".csv")
-WITH_PARTS = (".npz", ".hdf5", ".h5", ".parquet")
+            ".csv", ".svm", ".svmlight", ".libsvm", ".h5ad")
+WITH_PARTS = (".npz", ".hdf5", ".h5", ".parquet", ".h5ad")
 MOST_COMPRESSED = 1100  # largest compression ratio; deflate's is 1,032
 DIMENSIONS = {1: "one dimension", 2: "two dimensions"}
 IDX_NAME = re.compile(r".*-idx\d-ubyte(\.gz)?$|.*\.idx\d-ubyte(\.gz)?$")
@@ -47,6 +49,11 @@ def read_vectors(path, part=None):
     - `.npz`: an array.
     - `.parquet`: a column of lists of equal length. Needs pyarrow.
     - `.csv`: a vector per line, as float32. The first line may have names.
+    - sparse vectors, as arrays of scipy.sparse: `.npz` of
+      `scipy.sparse.save_npz`; `.svm`, `.svmlight` and `.libsvm`, whose labels
+      are left out; the matrix X of AnnData's `.h5ad`, or the part that is
+      named; and a folder with indptr.npy, indices.npy and data.npy, which are
+      mapped, and shape.npy if there may be empty columns at the end.
     - `...-idx3-ubyte`, plain or with `.gz`: images in MNIST's format.
 
     Parameters
@@ -60,7 +67,7 @@ def read_vectors(path, part=None):
 
     Returns
     -------
-    array, shape (n, d), n and d at least 1
+    array, or array of scipy.sparse, shape (n, d), n and d at least 1
 
     Raises
     ------
@@ -166,8 +173,16 @@ def _read(path, part, read_hdf5):
             vectors = _read_vecs(path, np.dtype("u1"))
         elif path.suffix == ".npy":
             vectors = _read_npy(path)
+        elif path.suffix == ".npz" and sparse_files.is_sparse_npz(path):
+            vectors = _read_sparse_npz(path)
         elif path.suffix == ".npz":
             vectors = _read_npz(path, part)
+        elif path.suffix == ".h5ad":
+            vectors = sparse_files.read_h5ad(path, part)
+        elif path.suffix in sparse_files.SVMLIGHT:
+            vectors = sparse_files.read_svmlight(path)
+        elif sparse_files.is_folder(path):
+            vectors = sparse_files.read_folder(path)
         elif path.suffix == ".csv":
             vectors = _read_csv(path)
         elif path.suffix in (".hdf5", ".h5"):
@@ -179,7 +194,7 @@ def _read(path, part, read_hdf5):
         else:
             raise VectorFileError(
                 f"{path}: unknown kind of file; known are IDX images, "
-                f"{', '.join(SUFFIXES)}")
+                f"{', '.join(SUFFIXES)}, and folders of sparse vectors")
     if vectors.shape[0] == 0 or vectors.shape[1] == 0:
         raise VectorFileError(
             f"{path}: it has no vectors (shape {vectors.shape})")
@@ -287,6 +302,15 @@ def _read_npy(path):
     with np.errstate(over="ignore"):  # the header may claim any shape
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     return _checked_array(path, vectors)
+
+
+def _read_sparse_npz(path):
+    with zipfile.ZipFile(path) as file:
+        for info in file.infolist():
+            with file.open(info) as member:
+                shape, dtype = _npy_header(member)
+            _check_size(path, shape, dtype.itemsize)
+    return sparse_files.read_npz(path)
 
 
 def _read_npz(path, name):

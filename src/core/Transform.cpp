@@ -11,7 +11,6 @@
 #include "core/errors.h"
 #include "core/field_files.h"
 #include "core/parallel.h"
-#include "core/sample.h"
 #include "core/scratch.h"
 #include "core/sparse_input.h"
 
@@ -41,20 +40,13 @@ void Transform::train(idx_t n, const float* x) {
 }
 
 void Transform::train_sparse(const SparseVectors& x) {
-    constexpr idx_t most_vectors = 65536, most_floats = 1 << 28;
-    constexpr uint64_t seed = 1234;
     const CanonicalVectors canonical(x, "train");
     check_sparse_input(canonical, "train");
     if (is_trained) {
         return;
     }
-    const idx_t most = std::clamp<idx_t>(most_floats / d_in, 1, most_vectors);
-    const std::vector<idx_t> ids = sample_ids(x.n, most, seed);
-    std::vector<float> dense(ids.size() * d_in);
-    for (size_t i = 0; i < ids.size(); i++) {
-        canonical->copy_dense(ids[i], &dense[i * d_in]);
-    }
-    train(idx_t(ids.size()), dense.data());
+    const std::vector<float> sample = dense_sample(canonical.get());
+    train(idx_t(sample.size()) / d_in, sample.data());
 }
 
 void Transform::learn(idx_t, const float*) {}

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Checks of sparse vectors from a caller.
+// Checks and dense copies of sparse vectors from a caller.
 
 #pragma once
 
+#include <algorithm>
 #include <cinttypes>
+#include <numeric>
+#include <vector>
 
 #include <faiss_ext/core/SparseVectors.h>
 
 #include "core/check.h"
 #include "core/parallel.h"
+#include "core/sample.h"
 
 namespace faiss_ext {
 
@@ -39,6 +43,23 @@ void for_components(const CanonicalVectors& x, F&& check) {
             }
         }
     });
+}
+
+/// Dense copies of vectors drawn at random: at most 65,536 in at most 1 GB.
+inline std::vector<float> dense_sample(const SparseVectors& x) {
+    constexpr idx_t most_vectors = 65536, most_floats = 1 << 28;
+    constexpr uint64_t seed = 1234;
+    const idx_t most = std::clamp<idx_t>(most_floats / x.d, 1, most_vectors);
+    std::vector<idx_t> ids(x.n);
+    std::iota(ids.begin(), ids.end(), idx_t(0));
+    if (x.n > most) {
+        ids = sample_ids(x.n, most, seed);
+    }
+    std::vector<float> dense(ids.size() * x.d);
+    for (size_t i = 0; i < ids.size(); i++) {
+        x.copy_dense(ids[i], &dense[i * x.d]);
+    }
+    return dense;
 }
 
 } // namespace faiss_ext

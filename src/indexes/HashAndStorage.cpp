@@ -19,6 +19,7 @@
 #include "core/errors.h"
 #include "core/slices.h"
 #include "indexes/add_to_storage.h"
+#include "indexes/batch_calls.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 #include "indexes/supported_calls.h"
@@ -81,31 +82,45 @@ HashAndStorage::~HashAndStorage() {
     }
 }
 
-std::vector<uint8_t> HashAndStorage::encode_vectors(idx_t n, const float* x)
-        const {
-    check_batch(n, x, "encode");
+std::vector<uint8_t> HashAndStorage::encode_vectors(
+        const VectorBatch& x) const {
+    if (!x.is_sparse) {
+        check_batch(x.n, x.dense, "encode");
+    }
     // in 1.7.3 faiss::IndexBinaryHash reads eight bytes even if a code is
     // shorter
     std::vector<uint8_t> codes;
-    codes.reserve(n * hash->code_size() + 8);
-    codes.resize(n * hash->code_size());
-    hash->encode(n, x, codes.data());
+    codes.reserve(x.n * hash->code_size() + 8);
+    codes.resize(x.n * hash->code_size());
+    if (x.is_sparse) {
+        hash->encode_sparse(x.sparse, codes.data());
+    } else {
+        hash->encode(x.n, x.dense, codes.data());
+    }
     return codes;
 }
 
-void HashAndStorage::train_parts(idx_t n, const float* x, bool verbose) {
-    hash->check_input(n, x, "train");
-    check_training(storage, n, "train");
+void HashAndStorage::train_parts(const VectorBatch& x, bool verbose) {
+    if (x.is_sparse) {
+        hash->check_sparse_input(CanonicalVectors(x.sparse, "train"), "train");
+    } else {
+        hash->check_input(x.n, x.dense, "train");
+    }
+    check_training(storage, x.n, "train");
     std::unique_ptr<KernelHash> before;
     try {
         if (!hash->is_trained) {
             before = hash->clone();
             hash->verbose = verbose;
-            hash->train(n, x);
+            if (x.is_sparse) {
+                hash->train_sparse(x.sparse);
+            } else {
+                hash->train(x.n, x.dense);
+            }
         }
         if (!storage->is_trained) {
             storage->verbose = verbose;
-            storage->train(n, encode_vectors(n, x).data());
+            storage->train(x.n, encode_vectors(x).data());
         }
     } catch (...) {
         if (before) {

@@ -114,12 +114,17 @@ std::vector<AsymmetricQuery> make_queries(
         const IndexAsymmetricHash& index,
         idx_t q0,
         idx_t q1,
-        const float* x) {
+        const VectorBatch& x) {
     const KernelHash& hash = *index.hash;
     const idx_t n = q1 - q0;
     std::vector<float> weights(n * hash.nbits);
     with_numbers_from(q0, [&] {
-        hash.apply_noalloc(n, x + q0 * index.d, weights.data());
+        const VectorBatch queries = x.slice(q0, q1);
+        if (x.is_sparse) {
+            hash.apply_sparse(queries.sparse, weights.data());
+        } else {
+            hash.apply_noalloc(n, queries.dense, weights.data());
+        }
     });
     std::vector<AsymmetricQuery> queries(n);
     parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
@@ -272,20 +277,37 @@ void IndexAsymmetricHash::check_parts() const {
 }
 
 void IndexAsymmetricHash::train(idx_t n, const float* x) {
+    train_batch({n, x, d});
+}
+
+void IndexAsymmetricHash::train_batch(const VectorBatch& x) {
     check_ready(*this, "train");
     check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::train");
     hash->verbose = verbose;
-    hash->train(n, x);
+    if (x.is_sparse) {
+        hash->train_sparse(x.sparse);
+    } else {
+        hash->train(x.n, x.dense);
+    }
     is_trained = true;
 }
 
 void IndexAsymmetricHash::add(idx_t n, const float* x) {
+    add_batch({n, x, d});
+}
+
+void IndexAsymmetricHash::add_batch(const VectorBatch& x) {
+    const idx_t n = x.n;
     check_ready(*this, "add");
     check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::add");
     const size_t size = hash->code_size();
-    check_batch(n, x, "IndexAsymmetricHash::add");
-    std::vector<uint8_t> added(n * size);
-    hash->encode(n, x, added.data());
+    std::vector<uint8_t> added(std::max<idx_t>(n, 0) * size);
+    if (x.is_sparse) {
+        hash->encode_sparse(x.sparse, added.data());
+    } else {
+        check_batch(n, x.dense, "IndexAsymmetricHash::add");
+        hash->encode(n, x.dense, added.data());
+    }
     codes.make_owned().resize(blocks_of(ntotal + n) * size * pq4_block);
     for (idx_t i = 0; i < n; i++) {
         uint8_t* to = slot_of(*this, ntotal + i).bytes;
@@ -310,13 +332,22 @@ void IndexAsymmetricHash::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    check_ready(*this, "search");
     check_batch(n, x, "IndexAsymmetricHash::search");
+    search_batch({n, x, d}, k, distances, labels, params);
+}
+
+void IndexAsymmetricHash::search_batch(
+        const VectorBatch& x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_ready(*this, "search");
     check_k(k, "IndexAsymmetricHash::search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexAsymmetricHash::search");
     const size_t kept = std::max<idx_t>(1, std::min(k, ntotal));
-    for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
+    for_batches(x.n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto queries = make_queries(*this, q0, q1, x);
         scan_all(
                 *this,
@@ -351,8 +382,16 @@ void IndexAsymmetricHash::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    check_ready(*this, "range_search");
     check_batch(n, x, "IndexAsymmetricHash::range_search");
+    range_search_batch({n, x, d}, radius, result, params);
+}
+
+void IndexAsymmetricHash::range_search_batch(
+        const VectorBatch& x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_ready(*this, "range_search");
     check_radius(radius, "IndexAsymmetricHash::range_search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexAsymmetricHash::range_search");
@@ -361,8 +400,8 @@ void IndexAsymmetricHash::range_search(
     const float limit = is_l2 ? radius : (float(hash->nbits) - radius) / 2;
     const float bound =
             std::min(limit + 1e-6f * (hash->nbits + 1), worst_score);
-    std::vector<std::vector<Hit>> all(n);
-    for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
+    std::vector<std::vector<Hit>> all(x.n);
+    for_batches(x.n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto queries = make_queries(*this, q0, q1, x);
         scan_all(
                 *this,

@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "indexes/batch_calls.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
@@ -27,7 +28,12 @@ void IndexBinaryKernelHash::train(idx_t n, const uint8_t* codes) {
 }
 
 void IndexBinaryKernelHash::train(idx_t n, const float* x) {
-    train_parts(n, x, verbose);
+    train_parts({n, x, hash->d_in}, verbose);
+    is_trained = true;
+}
+
+void IndexBinaryKernelHash::train(const SparseVectors& x) {
+    train_parts(x, verbose);
     is_trained = true;
 }
 
@@ -38,7 +44,11 @@ void IndexBinaryKernelHash::add(idx_t n, const uint8_t* codes) {
 }
 
 void IndexBinaryKernelHash::add(idx_t n, const float* x) {
-    add(n, encode_vectors(n, x).data());
+    add(n, encode_vectors({n, x, hash->d_in}).data());
+}
+
+void IndexBinaryKernelHash::add(const SparseVectors& x) {
+    add(x.n, encode_vectors(x).data());
 }
 
 void IndexBinaryKernelHash::add_with_ids(
@@ -55,7 +65,13 @@ void IndexBinaryKernelHash::add_with_ids(
         idx_t n,
         const float* x,
         const idx_t* xids) {
-    add_with_ids(n, encode_vectors(n, x).data(), xids);
+    add_with_ids(n, encode_vectors({n, x, hash->d_in}).data(), xids);
+}
+
+void IndexBinaryKernelHash::add_with_ids(
+        const SparseVectors& x,
+        const idx_t* xids) {
+    add_with_ids(x.n, encode_vectors(x).data(), xids);
 }
 
 void IndexBinaryKernelHash::search(
@@ -76,7 +92,21 @@ void IndexBinaryKernelHash::search(
         int32_t* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    search(n, encode_vectors(n, x).data(), k, distances, labels, params);
+    search(n,
+           encode_vectors({n, x, hash->d_in}).data(),
+           k,
+           distances,
+           labels,
+           params);
+}
+
+void IndexBinaryKernelHash::search(
+        const SparseVectors& x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    search(x.n, encode_vectors(x).data(), k, distances, labels, params);
 }
 
 void IndexBinaryKernelHash::range_search(
@@ -95,7 +125,20 @@ void IndexBinaryKernelHash::range_search(
         int radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    range_search(n, encode_vectors(n, x).data(), radius, result, params);
+    range_search(
+            n,
+            encode_vectors({n, x, hash->d_in}).data(),
+            radius,
+            result,
+            params);
+}
+
+void IndexBinaryKernelHash::range_search(
+        const SparseVectors& x,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    range_search(x.n, encode_vectors(x).data(), radius, result, params);
 }
 
 void IndexBinaryKernelHash::reset() {

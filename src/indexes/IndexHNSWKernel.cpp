@@ -477,7 +477,7 @@ void IndexHNSWKernel::search_scores(
     };
     for_walks("search", n, x, k, params, search_one);
     if (is_plain_selection || passes_removed) {
-        complete_results(vectors(), wanted, n, x, k, scores, labels);
+        complete_results(vectors(), wanted, {n, x, d}, k, scores, labels);
     }
     to_places(n, k, scores, labels);
 }

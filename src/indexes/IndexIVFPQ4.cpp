@@ -847,16 +847,14 @@ void IndexIVFPQ4::search(
     }
     how.lists = lists_for(*this, how);
     search_lists(*this, how, n, x, k, distances, labels);
-    const IncompleteRows rows(n, x, d, k, labels);
+    const IncompleteRows rows({n, x, d}, k, labels);
     if (rows.empty()) {
         return;
     }
     const Search all{nlist, how.sel};
     rows.search_again(
-            distances,
-            labels,
-            [&](idx_t m, const float* q, float* D, idx_t* I) {
-                search_lists(*this, all, m, q, k, D, I);
+            distances, labels, [&](const VectorBatch& q, float* D, idx_t* I) {
+                search_lists(*this, all, q.n, q.dense, k, D, I);
             });
 }
 

@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "core/hamming.h"
 #include "core/ranking.h"
+#include "indexes/batch_calls.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
@@ -120,21 +121,29 @@ IndexKernelHash::IndexKernelHash(
 }
 
 void IndexKernelHash::train(idx_t n, const float* x) {
-    train_parts(n, x, verbose);
+    train_batch({n, x, d});
+}
+
+void IndexKernelHash::train_batch(const VectorBatch& x) {
+    train_parts(x, verbose);
     is_trained = true;
 }
 
 void IndexKernelHash::add(idx_t n, const float* x) {
+    add_batch({n, x, d});
+}
+
+void IndexKernelHash::add_batch(const VectorBatch& x) {
     check_counts_with(*this, storage);
-    const std::vector<uint8_t> codes = encode_vectors(n, x);
-    add_codes(n, codes.data(), nullptr);
+    const std::vector<uint8_t> codes = encode_vectors(x);
+    add_codes(x.n, codes.data(), nullptr);
     ntotal = storage->ntotal;
 }
 
 void IndexKernelHash::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_counts_with(*this, storage);
     check_batch(n, xids, "add_with_ids");
-    const std::vector<uint8_t> codes = encode_vectors(n, x);
+    const std::vector<uint8_t> codes = encode_vectors({n, x, d});
     add_codes(n, codes.data(), xids);
     ntotal = storage->ntotal;
 }
@@ -146,10 +155,19 @@ void IndexKernelHash::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
+    search_batch({n, x, d}, k, distances, labels, params);
+}
+
+void IndexKernelHash::search_batch(
+        const VectorBatch& x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
     check_counts_with(*this, storage);
-    const std::vector<uint8_t> codes = encode_vectors(n, x);
-    std::vector<int32_t> hamming(n * std::max<idx_t>(k, 0));
-    search_codes(n, codes.data(), k, hamming.data(), labels, params);
+    const std::vector<uint8_t> codes = encode_vectors(x);
+    std::vector<int32_t> hamming(x.n * std::max<idx_t>(k, 0));
+    search_codes(x.n, codes.data(), k, hamming.data(), labels, params);
     const float padding = farthest(*this);
     for (size_t i = 0; i < hamming.size(); i++) {
         distances[i] = labels[i] == -1
@@ -164,12 +182,24 @@ void IndexKernelHash::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
+    range_search_batch({n, x, d}, radius, result, params);
+}
+
+void IndexKernelHash::range_search_batch(
+        const VectorBatch& x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
     check_counts_with(*this, storage);
     check_radius(radius, "IndexKernelHash::range_search");
-    const std::vector<uint8_t> codes = encode_vectors(n, x);
+    const std::vector<uint8_t> codes = encode_vectors(x);
     range_search_codes(
-            n, codes.data(), to_hamming_radius(*this, radius), result, params);
-    for (size_t i = 0; i < result->lims[n]; i++) {
+            x.n,
+            codes.data(),
+            to_hamming_radius(*this, radius),
+            result,
+            params);
+    for (size_t i = 0; i < result->lims[x.n]; i++) {
         result->distances[i] = metric_of_hamming(*this, result->distances[i]);
     }
 }

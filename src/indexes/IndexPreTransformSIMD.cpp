@@ -23,6 +23,8 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "core/slices.h"
+#include "indexes/batch_calls.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
@@ -148,13 +150,13 @@ void check_dimensions(const IndexPreTransformSIMD& index, const char* where) {
     check("an index", index.index, index.index ? index.index->d : 0);
 }
 
-/// Returns the position of the last transform of this library before `count`,
-/// or 0. From there on vectors are transformed block by block. The transforms
-/// before it get the whole batch, so that error messages number vectors in the
-/// batch.
-size_t first_in_blocks(const Chain& chain, size_t count) {
-    size_t first = 0;
-    for (size_t i = 0; i < count; i++) {
+/// Returns the position of the last transform of this library from `begin` up
+/// to `end`, or `begin`. From there on vectors are transformed block by block.
+/// The transforms before it get the whole batch, so that error messages number
+/// vectors in the batch.
+size_t first_in_blocks(const Chain& chain, size_t begin, size_t end) {
+    size_t first = begin;
+    for (size_t i = begin; i < end; i++) {
         if (as_ours(chain[i])) {
             first = i;
         }
@@ -439,15 +441,44 @@ std::vector<float> IndexPreTransformSIMD::transformed(
     if (count > 0) {
         check_faiss_input(*chain[0], n, x, "IndexPreTransformSIMD::apply");
     }
+    return transformed(n, x, 0, count);
+}
+
+std::vector<float> IndexPreTransformSIMD::transformed(
+        const SparseVectors& x,
+        size_t count) const {
+    constexpr idx_t most_floats = 1 << 24;
+    const auto& first = dynamic_cast<const Transform&>(*chain[0]);
+    const idx_t d_to = chain[count - 1]->d_out;
+    std::vector<float> xt(x.n * d_to);
+    const idx_t block = std::max<idx_t>(1, most_floats / first.d_out);
+    for_batches(x.n, block, [&](idx_t begin, idx_t end) {
+        std::vector<float> mapped((end - begin) * first.d_out);
+        with_numbers_from(begin, [&] {
+            first.apply_sparse(x.slice(begin, end), mapped.data());
+        });
+        if (count > 1) {
+            mapped = transformed(end - begin, mapped.data(), 1, count);
+        }
+        std::copy(mapped.begin(), mapped.end(), &xt[begin * d_to]);
+    });
+    return xt;
+}
+
+std::vector<float> IndexPreTransformSIMD::transformed(
+        idx_t n,
+        const float* x,
+        size_t start,
+        size_t count) const {
     std::vector<float> whole;
-    const size_t first = first_in_blocks(chain, count);
-    for (size_t i = 0; i < first; i++) {
+    const size_t first = first_in_blocks(chain, start, count);
+    for (size_t i = start; i < first; i++) {
         std::vector<float> next(n * chain[i]->d_out);
-        chain[i]->apply_noalloc(n, i == 0 ? x : whole.data(), next.data());
+        chain[i]->apply_noalloc(n, i == start ? x : whole.data(), next.data());
         whole = std::move(next);
     }
-    const float* from = first == 0 ? x : whole.data();
-    if (count == 0) {
+    const float* from = first == start ? x : whole.data();
+    if (count == start) {
         return std::vector<float>(x, x + n * d);
     }
     if (const Transform* ours = as_ours(chain[first])) {
@@ -475,30 +506,52 @@ std::vector<float> IndexPreTransformSIMD::transformed(
 }
 
 const float* IndexPreTransformSIMD::transformed_for_index(
-        idx_t n,
-        const float* x,
+        const VectorBatch& x,
         const char* where,
         std::vector<float>& room) const {
     check_dimensions(*this, where);
     std::string behind = std::string("IndexPreTransformSIMD::") + where;
+    const float* xt = x.dense;
     if (!chain.empty()) {
-        room = transformed(n, x, chain.size());
-        x = room.data();
+        room = x.is_sparse ? transformed(x.sparse, chain.size())
+                           : transformed(x.n, x.dense, chain.size());
+        xt = room.data();
         behind += ", transformed";
     }
-    check_faiss_input(*index, n, x, behind.c_str());
-    return x;
+    check_faiss_input(*index, x.n, xt, behind.c_str());
+    return xt;
+}
+
+bool IndexPreTransformSIMD::takes_sparse() const {
+    return !chain.empty() && as_ours(chain[0]);
+}
+
+/// Checks all vectors, as some transforms train on a sample.
+void IndexPreTransformSIMD::check_input(const VectorBatch& x) const {
+    constexpr const char* where = "IndexPreTransformSIMD::train";
+    const Transform* first = chain.empty() ? nullptr : as_ours(chain[0]);
+    if (x.is_sparse) {
+        first->check_sparse_input(CanonicalVectors(x.sparse, "train"), "train");
+    } else if (first) {
+        first->check_input(x.n, x.dense, "train");
+    } else if (!chain.empty()) {
+        check_faiss_input(*chain[0], x.n, x.dense, where);
+    }
 }
 
 void IndexPreTransformSIMD::train(idx_t n, const float* x) {
+    train_batch({n, x, d});
+}
+
+void IndexPreTransformSIMD::train_batch(const VectorBatch& x) {
     constexpr uint64_t seed = 1234;
+    const idx_t n = x.n;
     check_training(*index, n, "IndexPreTransformSIMD::train");
-    // check all vectors, as some transforms train on a sample
-    if (const Transform* first = chain.empty() ? nullptr : as_ours(chain[0])) {
-        first->check_input(n, x, "train");
-    } else if (!chain.empty()) {
-        check_faiss_input(*chain[0], n, x, "IndexPreTransformSIMD::train");
-    }
+    check_input(x);
+    const auto before = [&](const VectorBatch& y, size_t i) {
+        return y.is_sparse ? transformed(y.sparse, i)
+                           : transformed(y.n, y.dense, i);
+    };
     std::vector<Untrained> untrained;
     for (faiss::VectorTransform* transform : chain) {
         if (!transform->is_trained) {
@@ -513,30 +566,28 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
             }
             if (auto* pca = dynamic_cast<faiss::PCAMatrix*>(chain[i])) {
                 const auto ids = sample_ids(n, pca_sample(*pca), seed);
-                const auto sample = gather_rows(ids, x, d);
+                const GatheredVectors sample(x, ids);
                 const auto number = [&](idx_t j) {
                     return size_t(j) < ids.size() ? ids[j] : j;
                 };
                 rethrow_with_index(number, [&] {
-                    train_pca(
-                            *pca,
-                            ids.size(),
-                            transformed(ids.size(), sample.data(), i).data());
+                    train_pca(*pca, ids.size(), before(sample.get(), i).data());
                 });
+            } else if (i > 0) {
+                const std::vector<float> xt = before(x, i);
+                check_faiss_input(
+                        *chain[i], n, xt.data(), "train, transformed");
+                chain[i]->train(n, xt.data());
+            } else if (x.is_sparse) {
+                dynamic_cast<Transform&>(*chain[0]).train_sparse(x.sparse);
             } else {
-                std::vector<float> xt;
-                if (i > 0) {
-                    xt = transformed(n, x, i);
-                    check_faiss_input(
-                            *chain[i], n, xt.data(), "train, transformed");
-                }
-                chain[i]->train(n, i == 0 ? x : xt.data());
+                chain[0]->train(n, x.dense);
             }
             forget_packed();
         }
         if (!index->is_trained) {
             std::vector<float> room;
-            index->train(n, transformed_for_index(n, x, "train", room));
+            index->train(n, transformed_for_index(x, "train", room));
         }
     } catch (...) {
         for (Untrained& u : untrained) {
@@ -554,13 +605,17 @@ void IndexPreTransformSIMD::forget_packed() {
 }
 
 void IndexPreTransformSIMD::add(idx_t n, const float* x) {
+    add_batch({n, x, d});
+}
+
+void IndexPreTransformSIMD::add_batch(const VectorBatch& x) {
     check_counts_with(*this, index);
     check_trained(is_trained, "IndexPreTransformSIMD::add");
     std::vector<float> room;
-    const float* xt = transformed_for_index(n, x, "add", room);
-    check_addition(*index, n, "IndexPreTransformSIMD::add");
-    if (n > 0) { // FAISS's fast scan fails if n is 0
-        index->add(n, xt);
+    const float* xt = transformed_for_index(x, "add", room);
+    check_addition(*index, x.n, "IndexPreTransformSIMD::add");
+    if (x.n > 0) { // FAISS's fast scan fails if n is 0
+        index->add(x.n, xt);
     }
     ntotal = index->ntotal;
 }
@@ -575,7 +630,7 @@ void IndexPreTransformSIMD::add_with_ids(
     check_addition(*index, n, "IndexPreTransformSIMD::add_with_ids");
     std::vector<float> room;
     index->add_with_ids(
-            n, transformed_for_index(n, x, "add_with_ids", room), xids);
+            n, transformed_for_index({n, x, d}, "add_with_ids", room), xids);
     ntotal = index->ntotal;
 }
 
@@ -586,12 +641,22 @@ void IndexPreTransformSIMD::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
+    search_batch({n, x, d}, k, distances, labels, params);
+}
+
+void IndexPreTransformSIMD::search_batch(
+        const VectorBatch& x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    const idx_t n = x.n;
     check_trained(is_trained, "IndexPreTransformSIMD::search");
     check_counts_with(*this, index);
     check_k(k, "IndexPreTransformSIMD::search");
     const ParamsBehind behind(*index, params, "IndexPreTransformSIMD::search");
     std::vector<float> room;
-    const float* xt = transformed_for_index(n, x, "search", room);
+    const float* xt = transformed_for_index(x, "search", room);
     if (index->ntotal == 0) { // FAISS's flat indexes do not write results
         constexpr float worst = std::numeric_limits<float>::max();
         std::fill_n(
@@ -618,14 +683,22 @@ void IndexPreTransformSIMD::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
+    range_search_batch({n, x, d}, radius, result, params);
+}
+
+void IndexPreTransformSIMD::range_search_batch(
+        const VectorBatch& x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
     check_trained(is_trained, "IndexPreTransformSIMD::range_search");
     check_counts_with(*this, index);
     const ParamsBehind behind(
             *index, params, "IndexPreTransformSIMD::range_search");
     check_range_search_supported(*index, "IndexPreTransformSIMD::range_search");
     std::vector<float> room;
-    const float* xt = transformed_for_index(n, x, "range_search", room);
-    index->range_search(n, xt, radius, result, behind.params);
+    const float* xt = transformed_for_index(x, "range_search", room);
+    index->range_search(x.n, xt, radius, result, behind.params);
 }
 
 void IndexPreTransformSIMD::search_and_reconstruct(

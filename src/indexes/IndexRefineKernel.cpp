@@ -13,12 +13,15 @@
 #include <faiss/impl/IDSelector.h>
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
+#include <faiss_ext/indexes/sparse_calls.h>
 
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "core/ranking.h"
+#include "indexes/batch_calls.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
@@ -116,7 +119,8 @@ struct Candidates {
                 least, wanted < index.ntotal ? idx_t(wanted) : index.ntotal);
     }
 
-    void find(const faiss::Index& base, idx_t n, const float* x) {
+    void find(const faiss::Index& base, const VectorBatch& x) {
+        const idx_t n = x.n;
         FAISS_EXT_THROW_IF_NOT_FMT(
                 n <= std::numeric_limits<idx_t>::max() / number,
                 "IndexRefineKernel::search: %" PRId64
@@ -128,17 +132,17 @@ struct Candidates {
         // interrupts
         ids = std::make_unique_for_overwrite<idx_t[]>(n * number);
         scores = std::make_unique_for_overwrite<float[]>(n * number);
-        base.search(n, x, number, scores.get(), ids.get(), params);
+        search(base, x, number, scores.get(), ids.get(), params);
     }
 
     /// Chooses the k nearest selected candidates by exact scores.
     void compare(
             const IndexFlatKernel& flat,
-            idx_t n,
-            const float* x,
+            const VectorBatch& x,
             idx_t k,
             float* found,
             idx_t* labels) {
+        const idx_t n = x.n;
         for (idx_t i = 0; is_filtered && i < n; i++) {
             are_missing.push_back(
                     std::find(&ids[i * number], &ids[(i + 1) * number], -1) !=
@@ -147,7 +151,7 @@ struct Candidates {
         for (idx_t i = 0; sel && i < n * number; i++) {
             ids[i] = is_selected(ids[i]) ? ids[i] : -1;
         }
-        flat.compute_score_subset(n, x, number, scores.get(), ids.get());
+        compute_score_subset(flat, x, number, scores.get(), ids.get());
         choose_nearest(n, number, scores.get(), ids.get(), k, found, labels);
     }
 
@@ -209,15 +213,14 @@ struct Candidates {
 std::vector<std::vector<Hit>> within_radius(
         const IndexFlatKernel& flat,
         const std::vector<idx_t>& places,
-        idx_t n,
-        const float* x,
+        const VectorBatch& x,
         float radius) {
-    std::vector<std::vector<Hit>> found(n);
+    std::vector<std::vector<Hit>> found(x.n);
     const idx_t m = idx_t(places.size());
     std::vector<float> values(m);
-    for (idx_t i = 0; i < n; i++) {
-        flat.compute_distance_subset(
-                1, x + i * flat.d, m, values.data(), places.data());
+    for (idx_t i = 0; i < x.n; i++) {
+        compute_distance_subset(
+                flat, x.slice(i, i + 1), m, values.data(), places.data());
         for (idx_t j = 0; j < m; j++) {
             if (is_within(flat.metric_type, values[j], radius)) {
                 found[i].emplace_back(values[j], places[j]);
@@ -225,6 +228,17 @@ std::vector<std::vector<Hit>> within_radius(
         }
     }
     return found;
+}
+
+/// Throws for dense vectors that an index of FAISS would not refuse.
+void check_faiss_part(
+        const faiss::Index& index,
+        const VectorBatch& x,
+        const char* where) {
+    if (!x.is_sparse) {
+        check_batch(x.n, x.dense, where);
+        check_faiss_input(index, x.n, x.dense, where);
+    }
 }
 
 /// Removes the vectors from n0 on, if the index supports removal.
@@ -247,17 +261,21 @@ IndexRefineKernel::IndexRefineKernel(
         : IndexRefine(checked(base_index, refine_index), refine_index) {}
 
 void IndexRefineKernel::train(idx_t n, const float* x) {
+    train_batch({n, x, d});
+}
+
+void IndexRefineKernel::train_batch(const VectorBatch& x) {
     // train the index in front last, as it may take long: if it fails, it is
     // left unchanged, and a kernel can be restored
     auto* flat = dynamic_cast<IndexFlatKernel*>(refine_index);
     const std::unique_ptr<Kernel> before =
             flat && !flat->is_trained ? flat->kernel->clone() : nullptr;
-    check_training(*refine_index, n, "IndexRefineKernel::train");
-    check_training(*base_index, n, "IndexRefineKernel::train");
-    refine_index->train(n, x);
+    check_training(*refine_index, x.n, "IndexRefineKernel::train");
+    check_training(*base_index, x.n, "IndexRefineKernel::train");
+    faiss_ext::train(*refine_index, x);
     try {
-        check_faiss_input(*base_index, n, x, "IndexRefineKernel::train");
-        base_index->train(n, x);
+        check_faiss_part(*base_index, x, "IndexRefineKernel::train");
+        faiss_ext::train(*base_index, x);
     } catch (...) {
         if (before) {
             flat->kernel->assign(*before);
@@ -269,17 +287,26 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
 }
 
 void IndexRefineKernel::add(idx_t n, const float* x) {
+    add_batch({n, x, d});
+}
+
+bool IndexRefineKernel::takes_sparse() const {
+    return faiss_ext::takes_sparse(*base_index) &&
+            dynamic_cast<const IndexSparseKernel*>(refine_index);
+}
+
+void IndexRefineKernel::add_batch(const VectorBatch& x) {
     check_trained(is_trained, "IndexRefineKernel::add");
     check_parts(*this);
     check_counts(*this); // also the ids of new vectors
-    check_faiss_input(*base_index, n, x, "IndexRefineKernel::add");
-    check_addition(*this, n, "IndexRefineKernel::add");
+    check_faiss_part(*base_index, x, "IndexRefineKernel::add");
+    check_addition(*this, x.n, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {
         // exact search refuses invalid vectors, and can remove them
-        refine_index->add(n, x);
-        if (n > 0) { // FAISS's fast scan does not take no vectors
-            base_index->add(n, x);
+        faiss_ext::add(*refine_index, x);
+        if (x.n > 0) { // FAISS's fast scan does not take no vectors
+            faiss_ext::add(*base_index, x);
         }
         ntotal = refine_index->ntotal;
     } catch (...) {
@@ -291,12 +318,10 @@ void IndexRefineKernel::add(idx_t n, const float* x) {
 
 const IndexFlatKernel* IndexRefineKernel::checked_search(
         const char* where,
-        idx_t n,
-        const float* x) const {
+        const VectorBatch& x) const {
     check_parts(*this);
     check_trained(is_trained, where);
-    check_batch(n, x, where);
-    check_faiss_input(*base_index, n, x, where);
+    check_faiss_part(*base_index, x, where);
     const auto* flat = dynamic_cast<const IndexFlatKernel*>(refine_index);
     if (!flat) {
         check_computes_distances(*refine_index);
@@ -311,8 +336,18 @@ void IndexRefineKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
+    search_batch({n, x, d}, k, distances, labels, params);
+}
+
+void IndexRefineKernel::search_batch(
+        const VectorBatch& x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    const idx_t n = x.n;
     const IndexFlatKernel* flat =
-            checked_search("IndexRefineKernel::search", n, x);
+            checked_search("IndexRefineKernel::search", x);
     check_k(k, "IndexRefineKernel::search");
     KernelExceptionGuard guard(this); // this checks k_factor, too
     const RefineSearch how = refine_search(*this, params);
@@ -336,7 +371,7 @@ void IndexRefineKernel::search(
                 "IndexRefineKernel::search: SearchParametersRefine needs Refine(KFlat(...))");
         IndexRefine::search(
                 n,
-                x,
+                x.dense,
                 k,
                 distances,
                 labels,
@@ -352,15 +387,15 @@ void IndexRefineKernel::search(
             const PlaceSelector few(*selected.few, ntotal);
             faiss::SearchParameters exact;
             exact.sel = const_cast<PlaceSelector*>(&few); // FAISS's type
-            flat->search(n, x, k, distances, labels, &exact);
+            faiss_ext::search(*flat, x, k, distances, labels, &exact);
             return;
         }
         part = selected.fraction;
     }
     Candidates candidates(*this, how.base_params, part, wanted, k);
-    candidates.find(*base_index, n, x);
+    candidates.find(*base_index, x);
     guard.rethrow();
-    candidates.compare(*flat, n, x, k, distances, labels);
+    candidates.compare(*flat, x, k, distances, labels);
     if (sel) {
         const bool may_miss =
                 is_plain(how.base_params) && candidates.number < ntotal;
@@ -371,7 +406,7 @@ void IndexRefineKernel::search(
                 }
             }
         });
-        complete_results(*flat, *sel, n, x, k, distances, labels);
+        complete_results(*flat, *sel, x, k, distances, labels);
     }
     flat->values_of_scores(n, k, distances, labels);
 }
@@ -382,8 +417,17 @@ void IndexRefineKernel::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
+    range_search_batch({n, x, d}, radius, result, params);
+}
+
+void IndexRefineKernel::range_search_batch(
+        const VectorBatch& x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
     constexpr const char* where = "IndexRefineKernel::range_search";
-    const IndexFlatKernel* flat = checked_search(where, n, x);
+    const idx_t n = x.n;
+    const IndexFlatKernel* flat = checked_search(where, x);
     check_radius(radius, "IndexRefineKernel::range_search");
     if (!flat) {
         throw_unsupported(
@@ -405,7 +449,7 @@ void IndexRefineKernel::range_search(
     if (sel) {
         const Selected selected(*sel, ntotal, most_compared(first, ntotal));
         if (selected.few) {
-            found = within_radius(*flat, *selected.few, n, x, radius);
+            found = within_radius(*flat, *selected.few, x, radius);
             rows.clear();
         }
         part = selected.fraction;
@@ -421,16 +465,13 @@ void IndexRefineKernel::range_search(
         std::vector<idx_t> unfinished;
         for (size_t r = 0; r < rows.size(); r += group) {
             const idx_t nq = std::min<idx_t>(group, rows.size() - r);
-            std::vector<float> queries;
-            for (idx_t i = 0; i < nq; i++) {
-                const float* query = x + rows[r + i] * d;
-                queries.insert(queries.end(), query, query + d);
-            }
-            candidates.find(*base_index, nq, queries.data());
+            const GatheredVectors queries(
+                    x, {rows.begin() + r, rows.begin() + r + nq});
+            candidates.find(*base_index, queries.get());
             guard.rethrow();
-            flat->compute_distance_subset(
-                    nq,
-                    queries.data(),
+            compute_distance_subset(
+                    *flat,
+                    queries.get(),
                     m,
                     candidates.scores.get(),
                     candidates.ids.get());

@@ -463,6 +463,61 @@ void IndexSparseKernel::compute_distance_subset(
     compare_subset(Subset::distances, x, k, distances, labels);
 }
 
+void IndexSparseKernel::compute_score_subset(
+        const SparseVectors& x,
+        idx_t k,
+        float* scores,
+        const idx_t* labels) const {
+    check_by_position(*this, "compute_score_subset");
+    compare_subset(Subset::scores, x, k, scores, labels);
+}
+
+void IndexSparseKernel::train_batch(const VectorBatch& x) {
+    if (!x.is_sparse) {
+        train(x.n, x.dense);
+        return;
+    }
+    const CanonicalVectors canonical(x.sparse, "IndexSparseKernel::train");
+    check_dimension(x.sparse, d, "IndexSparseKernel::train");
+    if (!is_trained) {
+        const auto sample = dense_sample(canonical.get());
+        train(idx_t(sample.size()) / d, sample.data());
+    }
+}
+
+void IndexSparseKernel::add_batch(const VectorBatch& x) {
+    if (x.is_sparse) {
+        add(x.sparse);
+    } else {
+        add(x.n, x.dense);
+    }
+}
+
+void IndexSparseKernel::search_batch(
+        const VectorBatch& x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    if (x.is_sparse) {
+        search(x.sparse, k, distances, labels, params);
+    } else {
+        search(x.n, x.dense, k, distances, labels, params);
+    }
+}
+
+void IndexSparseKernel::range_search_batch(
+        const VectorBatch& x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    if (x.is_sparse) {
+        range_search(x.sparse, radius, result, params);
+    } else {
+        range_search(x.n, x.dense, radius, result, params);
+    }
+}
+
 void IndexSparseKernel::compare_subset(
         Subset what,
         idx_t n,

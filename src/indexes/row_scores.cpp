@@ -81,12 +81,11 @@ void choose_nearest(
 void complete_results(
         const IndexFlatKernel& index,
         const faiss::IDSelector& sel,
-        idx_t n,
-        const float* x,
+        const VectorBatch& x,
         idx_t k,
         float* scores,
         idx_t* labels) {
-    const IncompleteRows rows(n, x, index.d, k, labels);
+    const IncompleteRows rows(x, k, labels);
     if (rows.empty()) {
         return;
     }
@@ -95,8 +94,8 @@ void complete_results(
     rows.search_again(
             scores,
             labels,
-            [&](idx_t m, const float* queries, float* found, idx_t* ids) {
-                index.search_scores(m, queries, k, found, ids, &params);
+            [&](const VectorBatch& queries, float* found, idx_t* ids) {
+                search_scores(index, queries, k, found, ids, &params);
             });
 }
 

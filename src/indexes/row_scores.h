@@ -10,6 +10,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 
 #include "core/prefetch.h"
+#include "indexes/batch_calls.h"
 #include "indexes/gathered_rows.h"
 #include "indexes/row_codec.h"
 
@@ -47,8 +48,7 @@ void choose_nearest(
 void complete_results(
         const IndexFlatKernel& index,
         const faiss::IDSelector& sel,
-        idx_t n,
-        const float* x,
+        const VectorBatch& x,
         idx_t k,
         float* scores,
         idx_t* labels);

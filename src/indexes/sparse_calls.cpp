@@ -9,7 +9,7 @@
 
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
-#include <faiss_ext/indexes/IndexSparseKernel.h>
+#include <faiss_ext/indexes/SparseInput.h>
 #include <faiss_ext/indexes/index_ids.h>
 
 #include "core/errors.h"
@@ -34,7 +34,7 @@ using Order = std::vector<idx_t>;
         const char* method) {
     throw UnsupportedError(
             AnyIndex(index).class_name() + "::" + method +
-            ": the index takes no sparse vectors; KFlat(...,store=sparse) does");
+            ": the index takes no sparse vectors; KFlat(...,store=sparse) does, and so do indexes behind a hash or a map of this library");
 }
 
 /// The table of ids of an index, which may be the index itself; or null.
@@ -46,26 +46,38 @@ const IndexIDTable* table_of(const faiss::Index& index) {
     return own ? own->id_table() : nullptr;
 }
 
-/// The index that keeps sparse vectors by their positions: the given one, or
-/// the one that the positions of a table belong to.
-const IndexSparseKernel& sparse_of(
-        const faiss::Index& index,
-        const char* method) {
-    const auto* positions = dynamic_cast<const Positions*>(&index);
-    const faiss::Index& owner = positions ? *positions->owner : index;
-    const auto* sparse = dynamic_cast<const IndexSparseKernel*>(&owner);
-    if (!sparse) {
-        throw_not_sparse(owner, method);
+/// An index that takes sparse vectors, by positions: the given one, or the one
+/// that the positions of a table belong to.
+struct SparsePart {
+    const faiss::Index& index;
+    SparseInput& input;
+    InsideStep<faiss::Index> inside;
+
+    SparsePart(const faiss::Index& given, const char* method)
+            : index(owner_of(given)),
+              input(checked(index, method)),
+              inside(&index) {}
+
+    static const faiss::Index& owner_of(const faiss::Index& index) {
+        const auto* positions = dynamic_cast<const Positions*>(&index);
+        return positions ? *positions->owner : index;
     }
-    return *sparse;
-}
+
+   private:
+    static SparseInput& checked(const faiss::Index& index, const char* method) {
+        const auto* input = dynamic_cast<const SparseInput*>(&index);
+        if (!input || !input->takes_sparse()) {
+            throw_not_sparse(index, method);
+        }
+        return const_cast<SparseInput&>(*input);
+    }
+};
 
 /// Adds vectors by positions.
 void append(faiss::Index& index, const SparseVectors& x, const char* method) {
-    auto& sparse = const_cast<IndexSparseKernel&>(sparse_of(index, method));
-    const InsideStep<faiss::Index> inside(&sparse);
-    sparse.add(x);
-    index.ntotal = sparse.ntotal;
+    const SparsePart part(index, method);
+    part.input.add_batch(x);
+    index.ntotal = part.index.ntotal;
 }
 
 /// Calls f with the table of the ids of an index that has or can have one.
@@ -130,9 +142,20 @@ bool takes_sparse(const faiss::Index& index) {
     if (const auto* table = dynamic_cast<const IndexIDTable*>(&index)) {
         return takes_sparse(*table->index);
     }
-    const auto* positions = dynamic_cast<const Positions*>(&index);
-    return dynamic_cast<const IndexSparseKernel*>(
-            positions ? positions->owner : &index);
+    const auto* input =
+            dynamic_cast<const SparseInput*>(&SparsePart::owner_of(index));
+    return input && input->takes_sparse();
+}
+
+void train(faiss::Index& index, const SparseVectors& x) {
+    if (auto* shared = dynamic_cast<IndexConcurrent*>(&index)) {
+        shared->change([&](faiss::Index& inside) { train(inside, x); });
+    } else if (auto* table = dynamic_cast<IndexIDTable*>(&index)) {
+        train(*table->index, x);
+        table->is_trained = table->index->is_trained;
+    } else {
+        SparsePart(index, "train").input.train_batch(x);
+    }
 }
 
 void add(faiss::Index& index, const SparseVectors& x, const idx_t* ids) {
@@ -179,9 +202,8 @@ void search(
         table->to_ids(x.n * k, labels);
         return;
     }
-    const IndexSparseKernel& sparse = sparse_of(index, "search");
-    const InsideStep<faiss::Index> inside(&sparse);
-    sparse.search(x, k, distances, labels, params);
+    SparsePart(index, "search")
+            .input.search_batch(x, k, distances, labels, params);
 }
 
 void range_search(
@@ -211,9 +233,8 @@ void range_search(
         table->to_ids(idx_t(result->lims[result->nq]), result->labels);
         return;
     }
-    const IndexSparseKernel& sparse = sparse_of(index, "range_search");
-    const InsideStep<faiss::Index> inside(&sparse);
-    sparse.range_search(x, radius, result, params);
+    SparsePart(index, "range_search")
+            .input.range_search_batch(x, radius, result, params);
 }
 
 void update_vectors(

@@ -464,7 +464,9 @@ std::unique_ptr<Index> make_with_refine(
                 metric);
     }
     try {
-        delete refine->get_distance_computer();
+        if (!dynamic_cast<const IndexFlatKernel*>(refine.get())) {
+            delete refine->get_distance_computer();
+        }
     } catch (const faiss::FaissException& e) {
         refine_part.fail(
                 "this index cannot re-rank: " + message_of(e),

@@ -8,6 +8,7 @@ import pickle
 import faiss
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.manifold import TSNE
@@ -27,7 +28,10 @@ LINEAR = "KFlat(linear)"
 REFINED = "SIK256(gaussian),BFlat,Refine(KFlat(gaussian))"
 
 
-@parametrize_with_checks([KernelNeighbors(), KernelNeighborsTransformer()])
+@parametrize_with_checks([
+    KernelNeighbors(), KernelNeighborsTransformer(),
+    KernelNeighbors("KFlat(linear,store=sparse)"),
+    KernelNeighborsTransformer("KFlat(linear,store=sparse)")])
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -462,3 +466,40 @@ def test_other_errors(pair):
         KernelNeighbors("SIK64(gaussian),BHNSW8").fit(TRAIN).radius_neighbors(TEST, 1)
     with pytest.raises(ValueError, match="1 sample"):
         KernelNeighbors().fit(TRAIN[:1])
+
+
+# --------------------------------------------------------- sparse vectors
+
+def sparse_texts(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    return csr_matrix(rng.poisson(3 / np.arange(1, 301), (n, 300)).astype("float32"))
+
+
+@pytest.mark.parametrize("string", [
+    "KFlat(chi2,store=sparse)", "AHK256(chi2),BFlat,Refine(KFlat(chi2,store=sparse))"])
+def test_sparse_vectors_find_the_same_as_dense_ones(string):
+    X, Q = sparse_texts(), sparse_texts(20, 1)
+    for make in (KernelNeighbors, KernelNeighborsTransformer):
+        one, other = make(string), make(string)
+        one.fit(X[:150]).partial_fit(X[150:])
+        other.fit(X.toarray())
+        for queries in (Q, None):
+            dense = None if queries is None else queries.toarray()
+            for a, b in zip(one.kneighbors(queries), other.kneighbors(dense)):
+                np.testing.assert_array_equal(a, b)
+        assert (one.transform(Q) != other.transform(Q.toarray())).nnz == 0
+    one, other = (KernelNeighbors(string, radius=0.4).fit(x) for x in (X, X.toarray()))
+    for queries in (Q, None):
+        dense = None if queries is None else queries.toarray()
+        assert (one.radius_neighbors_graph(queries)
+                != other.radius_neighbors_graph(dense)).nnz == 0
+    again = pickle.loads(pickle.dumps(one))
+    np.testing.assert_array_equal(again.kneighbors(Q)[0], one.kneighbors(Q)[0])
+
+
+def test_dense_indexes_refuse_sparse_vectors():
+    with pytest.raises(TypeError, match="sparse.*store=sparse"):
+        KernelNeighbors("KFlat(chi2)").fit(sparse_texts())
+    neighbors = KernelNeighbors("KFlat(chi2,store=sparse)").fit(sparse_texts())
+    with pytest.raises(TypeError, match="sparse"):
+        neighbors.partial_fit(sparse_texts().toarray())
