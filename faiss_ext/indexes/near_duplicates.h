@@ -32,8 +32,8 @@ struct NearDuplicates {
  *
  * Equal vectors are compared once. Their value is Kernel::self_values.
  *
- * Memory: at most 24 bytes a component, 60 bytes and another 4 bytes for each
- * thread a vector, and 44 bytes a pair found.
+ * Memory: at most 40 bytes a component, 64 bytes a vector and another 4 for
+ * each thread, and 44 bytes a pair.
  *
  * Throws a faiss::FaissException if the kernel has no such sum, if its
  * bandwidth is not set, if the kernel is not defined on a vector, or if the

@@ -244,6 +244,11 @@ void OrderedRows::set_columns(const SparseVectors& x, const SumBound& bound) {
             }
         }
     });
+    largest.resize(frequency.size());
+    for (size_t k = 0; k < terms.size(); k++) {
+        float& most = largest[columns[k]];
+        most = std::max(most, std::abs(terms[k]));
+    }
 }
 
 } // namespace faiss_ext

@@ -29,6 +29,7 @@ struct OrderedRows {
     std::vector<float> terms;
     std::vector<double> weights;     ///< see SharedSum
     std::vector<uint32_t> frequency; ///< rows that have a column
+    std::vector<float> largest;      ///< terms of a column, in magnitude
 
     // the vectors that are equal to each row, the first one first
     std::vector<int64_t> member_starts;

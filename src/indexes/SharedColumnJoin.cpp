@@ -49,6 +49,25 @@ SharedColumnJoin::SharedColumnJoin(
     }
 }
 
+/// The place of a component such that the products of all others from it on
+/// with the largest terms of their columns add up to less than `least`.
+int64_t SharedColumnJoin::prefix_limit(size_t row, double least) const {
+    int64_t at = rows.starts[row + 1];
+    if (bound.has_minima) {
+        return at;
+    }
+    double most = 0;
+    while (at > rows.starts[row]) {
+        most += double(std::abs(rows.terms[at - 1])) *
+                rows.largest[rows.columns[at - 1]];
+        if (!(most < least)) {
+            break;
+        }
+        at--;
+    }
+    return at;
+}
+
 /// Calls f(part) for the columns of a row until the rest is too small for rows
 /// that weigh from `low` to `high`. Leaves out columns of this row only.
 template <class F>

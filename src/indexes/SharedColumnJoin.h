@@ -73,6 +73,7 @@ class SharedColumnJoin {
         return rows.weights.back();
     }
 
+    int64_t prefix_limit(size_t row, double least) const;
     template <class F>
     void for_prefix(
             size_t row,

@@ -272,7 +272,7 @@ NearDuplicates ordered(
         for (const Pair& pair : state->pairs) {
             all[next[pair.first]++] = pair;
         }
-        state->pairs = {};
+        std::vector<Pair>().swap(state->pairs);
     }
     NearDuplicates result;
     result.pairs.resize(2 * all.size());
