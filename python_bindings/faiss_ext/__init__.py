@@ -36,6 +36,7 @@ from .environment import show_versions, versions
 from .advice import Recommendation, recommend
 from .calibration import Calibration, calibrate
 from .distances import kernel_values
+from .duplicates import near_duplicate_groups, near_duplicates
 from .out_of_core import build_from, file_index
 from .progress import show_progress
 from .shard_building import build_shards, open_shards
@@ -60,6 +61,7 @@ __all__ = sorted(
      "ParameterSpace", "Recommendation", "ShardError", "ShardedIndex",
      "VectorFileError",
      "build_shards", "index_parameters", "index_string", "kernel_values",
+     "near_duplicate_groups", "near_duplicates",
      "open_shards", "recommend", "set_index_parameter",
      "show_progress", "show_versions", "versions"}
     | {name for name, thing in vars(swigfaiss_ext).items()

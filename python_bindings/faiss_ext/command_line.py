@@ -9,6 +9,7 @@
   add         add vectors to an index
   update      replace vectors of an index
   remove      remove vectors from an index
+  duplicates  find near-duplicates among the vectors of a file
 
 Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, and
 MNIST's images. FILE:NAME selects an array of .npz or HDF5, or a column of
@@ -45,6 +46,7 @@ from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
     recommend, trained_kernel)
+from .duplicates import near_duplicate_groups, near_duplicates
 from .errors import with_prefix
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing, write_index
@@ -55,6 +57,7 @@ from .out_of_core import (
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
+from .progress import show_progress
 from .shard_building import open_shards
 from .index_tree import (
     all_inside, hash_before, part_that_compares, parts_of)
@@ -257,6 +260,22 @@ def arguments():
                      help="ids of the vectors: a file of ids, or a list such "
                      "as 3,17,20-30; ids that the index does not have are "
                      "counted and ignored")
+
+    sub = command("duplicates", run_duplicates,
+                  "Finds near-duplicates among the vectors of a file.")
+    sub.add_argument("vectors", help="file of vectors, dense or sparse")
+    sub.add_argument("--kernel", default="jaccard",
+                     help="such as cosine or 'normalized(chi2)' (default: "
+                     "jaccard)")
+    sub.add_argument("--threshold", type=number(float, 0, above=True),
+                     default=0.8, metavar="VALUE",
+                     help="least kernel value of a pair (default: 0.8)")
+    sub.add_argument("--groups", action="store_true",
+                     help="give the first vector of each vector's group "
+                     "instead of pairs; pairs connect the vectors of a group")
+    sub.add_argument("-o", "--output",
+                     help="file of results: .npz with pairs and values, or "
+                     "with groups; or .csv with a line per pair or vector")
     return parser
 
 
@@ -503,12 +522,7 @@ def run_search(args):
     else:
         index = index_of(args.index, args.mmap)
     x = vectors_of(args.queries)
-    if args.output is not None:
-        if not args.output.endswith((".npz", ".csv")):
-            raise UsageError(
-                f"the output must be an .npz or .csv file, got {args.output}")
-        check_writable(args.output)
-        check_inputs_stay(args.output, args.index, args.queries, args.filter)
+    check_results_file(args.output, args.index, args.queries, args.filter)
     queries = vectors_for(index, x, args.queries)
     radius = args.radius
     if radius is not None and isinstance(index, faiss.IndexBinary):
@@ -539,20 +553,9 @@ def run_search(args):
             arrays = {"lims": lims, "D": D, "I": I}
     seconds = stopwatch.seconds
     if args.output is not None:
-        whole = io.BytesIO()  # zipfile prints errors if a write fails
-        if args.output.endswith(".npz"):
-            np.savez(whole, **arrays)
-        else:
-            whole.write(b"query,id,distance\n")
-            for q in range(queries.shape[0]):
-                whole.writelines(f"{q},{i},{distance}\n".encode()
-                                 for i, distance in results_of(arrays, q))
-        try:
-            with replacing(args.output) as file:
-                file.write(whole.getbuffer())
-        except OSError as error:
-            raise VectorFileError(f"{args.output}: cannot be written: "
-                                  f"{error.strerror or error}") from error
+        write_results(args.output, arrays, "query,id,distance", (
+            (q, i, distance) for q in range(queries.shape[0])
+            for i, distance in results_of(arrays, q)))
     if args.json:
         print(json.dumps({
             "seconds": seconds,
@@ -567,6 +570,34 @@ def run_search(args):
                 for i, distance in results_of(arrays, q)))
     print(f"{queries.shape[0]:,} queries in {seconds:.3f} s", file=sys.stderr)
     return 0
+
+
+def check_results_file(output, *inputs):
+    """Raises an error unless results can be written to a file, if any."""
+    if output is None:
+        return
+    if not output.endswith((".npz", ".csv")):
+        raise UsageError(
+            f"the output must be an .npz or .csv file, got {output}")
+    check_writable(output)
+    check_inputs_stay(output, *inputs)
+
+
+def write_results(output, arrays, names, rows):
+    """Writes the arrays to an .npz file, or the rows to a .csv file."""
+    whole = io.BytesIO()  # zipfile prints errors if a write fails
+    if output.endswith(".npz"):
+        np.savez(whole, **arrays)
+    else:
+        whole.write(f"{names}\n".encode())
+        whole.writelines(f"{','.join(map(str, row))}\n".encode()
+                         for row in rows)
+    try:
+        with replacing(output) as file:
+            file.write(whole.getbuffer())
+    except OSError as error:
+        raise VectorFileError(f"{output}: cannot be written: "
+                              f"{error.strerror or error}") from error
 
 
 def is_scaled(index):
@@ -726,6 +757,44 @@ def run_remove(args):
     removed = index.remove_ids(there)
     return finish(args, index, f"{removed:,} removed, {missing:,} not found",
                   removed=removed, not_found=missing)
+
+
+def run_duplicates(args):
+    x = as_floats(vectors_of(args.vectors), args.vectors)
+    check_results_file(args.output, args.vectors)
+    progress = (contextlib.nullcontext() if args.quiet else show_progress())
+    stopwatch = Stopwatch()
+    with naming(args.vectors), progress:
+        if args.groups:
+            groups = near_duplicate_groups(x, args.threshold, args.kernel)
+            arrays = {"groups": groups}
+        else:
+            pairs, values = near_duplicates(x, args.threshold, args.kernel)
+            arrays = {"pairs": pairs, "values": values}
+    seconds = stopwatch.seconds
+    if args.groups:
+        names, rows = "vector,group", enumerate(groups)
+        counts = {"n": x.shape[0], "groups": len(np.unique(groups))}
+        said = f"{counts['groups']:,} groups"
+    else:
+        names, rows = "i,j,value", (
+            (i, j, value) for (i, j), value in zip(pairs, values))
+        counts = {"n": x.shape[0], "pairs": len(pairs)}
+        said = f"{len(pairs):,} pairs"
+    if args.output is not None:
+        write_results(args.output, arrays, names, rows)
+    if args.json:
+        print(json.dumps({"seconds": seconds, **counts} if args.output is not None
+                         else {"seconds": seconds, "n": x.shape[0], **{
+                             name: a.tolist() for name, a in arrays.items()}}))
+        return 0
+    if args.output is None:
+        for row in rows:
+            print(*(f"{a:.7g}" if isinstance(a, np.floating) else a
+                    for a in row))
+    print(f"{said} of {x.shape[0]:,} vectors in {seconds:.3f} s",
+          file=sys.stderr)
+    return 0
 
 
 def tree(index):

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+#include <faiss_ext/indexes/near_duplicates.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cinttypes>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "core/sparse_input.h"
+#include "indexes/OrderedRows.h"
+#include "indexes/SharedColumnJoin.h"
+#include "indexes/SparseQuery.h"
+
+namespace faiss_ext {
+
+namespace {
+
+constexpr auto metric = faiss::METRIC_INNER_PRODUCT;
+constexpr idx_t rows_at_a_time = 16;
+
+SharedSum checked_sum(
+        const Kernel& kernel,
+        float threshold,
+        const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            kernel.is_trained,
+            "%s: the bandwidth of the kernel %s is not set",
+            where,
+            kernel.description().c_str());
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            std::isfinite(threshold) && threshold > 0,
+            "%s: the threshold is %g, expected a number above 0",
+            where,
+            threshold);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            threshold <= 1 || !kernel.is_normalized(),
+            "%s: the threshold is %g, expected at most 1, the largest value of the kernel %s",
+            where,
+            threshold,
+            kernel.description().c_str());
+    const auto sum = kernel.shared_sum(metric);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            sum && kernel.ignores_zeros(),
+            "%s: the kernel %s has no bound by the columns that two vectors share; use one that has, such as jaccard, cosine or normalized(chi2)",
+            where,
+            kernel.description().c_str());
+    return *sum;
+}
+
+void check_vectors(
+        const CanonicalVectors& x,
+        const Kernel& kernel,
+        const SharedSum& sum,
+        const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            x->n <= std::numeric_limits<int32_t>::max(),
+            "%s: %" PRId64 " vectors, expected fewer than 2^31",
+            where,
+            int64_t(x->n));
+    for_components(x, [&](size_t size, const float* values) {
+        if (sum.is_of_histograms) {
+            check_histograms(1, values, size, where);
+        }
+        kernel.check_input(1, values, size, where);
+    });
+}
+
+/// The largest score of a kernel value that reaches the threshold, by bisection
+/// over floats as ordered integers.
+double largest_score(const Kernel& kernel, float threshold) {
+    const auto float_of = [](int64_t number) {
+        const auto bits = int32_t(number >= 0 ? number : INT32_MIN - number);
+        return std::bit_cast<float>(bits);
+    };
+    int64_t high = std::bit_cast<int32_t>(std::numeric_limits<float>::max());
+    int64_t low = -high;
+    while (low < high) {
+        const int64_t middle = low + (high - low + 1) / 2;
+        float value = float_of(middle);
+        kernel.values_of_scores(metric, 1, &value);
+        // no distance is negative
+        const bool reaches =
+                std::isnan(value) ? middle < 0 : value >= threshold;
+        (reaches ? low : high) = reaches ? middle : middle - 1;
+    }
+    return float_of(low);
+}
+
+size_t most_components(const SparseVectors& x) {
+    size_t most = 0;
+    for (idx_t i = 0; i < x.n; i++) {
+        most = std::max(most, x.num_components(i));
+    }
+    return most;
+}
+
+/// States of the threads. A thread takes one for a block of rows.
+template <class State>
+class States {
+   public:
+    std::unique_ptr<State> take() {
+        const std::lock_guard<std::mutex> hold(mutex);
+        if (unused.empty()) {
+            return std::make_unique<State>();
+        }
+        auto state = std::move(unused.back());
+        unused.pop_back();
+        return state;
+    }
+
+    void give_back(std::unique_ptr<State> state) {
+        const std::lock_guard<std::mutex> hold(mutex);
+        unused.push_back(std::move(state));
+    }
+
+    /// All states, if no thread has one.
+    std::vector<std::unique_ptr<State>>& all() {
+        return unused;
+    }
+
+   private:
+    std::mutex mutex;
+    std::vector<std::unique_ptr<State>> unused;
+};
+
+/// The vectors of a call, and the values of pairs.
+class Join {
+   public:
+    Join(const SparseVectors& given,
+         const Kernel& kernel,
+         float threshold,
+         const char* where)
+            : kernel(kernel),
+              threshold(threshold),
+              sum(checked_sum(kernel, threshold, where)),
+              x(checked(given, where)),
+              bound(sum,
+                    largest_score(kernel, threshold),
+                    most_components(x->get())),
+              rows(x->get(), bound),
+              join(rows, bound) {}
+
+    idx_t num_vectors() const {
+        return x->get().n;
+    }
+    size_t num_rows() const {
+        return rows.size();
+    }
+    std::span<const int32_t> equal(size_t row) const {
+        return rows.equal(row);
+    }
+
+    /// The value of vectors that are equal to a row, if it reaches the
+    /// threshold.
+    std::optional<float> self_value(size_t row) const {
+        constexpr float zero = 0;
+        const SparseRow vector = vector_of(row);
+        const bool is_zero = vector.size() == 0;
+        float value = 0;
+        kernel.self_values(
+                1,
+                is_zero ? &zero : vector.values.data(),
+                std::max<size_t>(1, vector.size()),
+                &value);
+        return value >= threshold ? std::optional(value) : std::nullopt;
+    }
+
+    /// Calls found(state, row, other, value) for each pair of different rows,
+    /// unless skip(row, other); on all threads.
+    template <class State, class Skip, class Found>
+    void find(States<State>& states, Skip&& skip, Found&& found) const {
+        parallel_blocks(
+                "near duplicates",
+                num_rows(),
+                rows_at_a_time,
+                [&](idx_t begin, idx_t end) {
+                    auto state = states.take();
+                    for (idx_t row = begin; row < end; row++) {
+                        check_interrupt();
+                        join.find(row, state->join);
+                        compare(row, *state, skip, found);
+                    }
+                    states.give_back(std::move(state));
+                });
+    }
+
+   private:
+    const Kernel& kernel;
+    float threshold;
+    SharedSum sum;
+    std::unique_ptr<CanonicalVectors> x;
+    SumBound bound;
+    OrderedRows rows;
+    SharedColumnJoin join;
+
+    std::unique_ptr<CanonicalVectors> checked(
+            const SparseVectors& given,
+            const char* where) const {
+        auto vectors = std::make_unique<CanonicalVectors>(given, where);
+        check_vectors(*vectors, kernel, sum, where);
+        return vectors;
+    }
+
+    SparseRow vector_of(size_t row) const {
+        return SparseRow::of(x->get(), rows.equal(row).front());
+    }
+
+    template <class State, class Skip, class Found>
+    void compare(size_t row, State& state, Skip&& skip, Found&& found) const {
+        if (state.join.found.empty()) {
+            return;
+        }
+        const SparseQuery query(kernel, vector_of(row));
+        size_t number = 0;
+        for (const uint32_t other : state.join.found) {
+            if (++number % 256 == 0) {
+                check_interrupt();
+            }
+            if (skip(row, other)) {
+                continue;
+            }
+            // alone: the last bits of a value may depend on the other rows
+            const SparseRow vector = vector_of(other);
+            float value;
+            query.scores(metric, {&vector, 1}, &value);
+            kernel.values_of_scores(metric, 1, &value);
+            if (value >= threshold) {
+                found(state, row, other, value);
+            }
+        }
+    }
+};
+
+struct Pair {
+    int32_t first, second;
+    float value;
+};
+
+struct PairState {
+    SharedColumnJoin::State join;
+    std::vector<Pair> pairs;
+
+    void add(int32_t a, int32_t b, float value) {
+        pairs.push_back({std::min(a, b), std::max(a, b), value});
+    }
+};
+
+/// Orders the pairs of all threads by their vectors.
+NearDuplicates ordered(
+        std::vector<std::unique_ptr<PairState>>& states,
+        idx_t num_vectors) {
+    std::vector<size_t> starts(num_vectors + 1);
+    for (const auto& state : states) {
+        for (const Pair& pair : state->pairs) {
+            starts[pair.first + 1]++;
+        }
+    }
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
+    std::vector<Pair> all(starts.back());
+    std::vector<size_t> next = starts;
+    for (const auto& state : states) {
+        for (const Pair& pair : state->pairs) {
+            all[next[pair.first]++] = pair;
+        }
+        std::vector<Pair>().swap(state->pairs);
+    }
+    NearDuplicates result;
+    result.pairs.resize(2 * all.size());
+    result.values.resize(all.size());
+    parallel_blocks(num_vectors, 1024, [&](idx_t begin, idx_t end) {
+        for (idx_t i = begin; i < end; i++) {
+            std::sort(
+                    all.begin() + starts[i],
+                    all.begin() + starts[i + 1],
+                    [](const Pair& a, const Pair& b) {
+                        return a.second < b.second;
+                    });
+        }
+        for (size_t k = starts[begin]; k < starts[end]; k++) {
+            result.pairs[2 * k] = all[k].first;
+            result.pairs[2 * k + 1] = all[k].second;
+            result.values[k] = all[k].value;
+        }
+    });
+    return result;
+}
+
+/// Groups of numbers, which threads unite at the same time. The least number of
+/// a group is its root.
+class Groups {
+   public:
+    explicit Groups(size_t n) : parents(n) {
+        for (size_t i = 0; i < n; i++) {
+            parents[i] = uint32_t(i);
+        }
+    }
+
+    uint32_t root(uint32_t i) {
+        for (;;) {
+            uint32_t parent = parents[i];
+            if (parent == i) {
+                return i;
+            }
+            const uint32_t next = parents[parent];
+            // shortens the path, unless another thread has done so
+            parents[i].compare_exchange_weak(parent, next);
+            i = next;
+        }
+    }
+
+    bool are_united(uint32_t a, uint32_t b) {
+        return root(a) == root(b); // once united, they remain so
+    }
+
+    void unite(uint32_t a, uint32_t b) {
+        for (;;) {
+            a = root(a);
+            b = root(b);
+            if (a == b) {
+                return;
+            }
+            uint32_t larger = std::max(a, b);
+            if (parents[larger].compare_exchange_strong(
+                        larger, std::min(a, b))) {
+                return;
+            }
+        }
+    }
+
+   private:
+    std::vector<std::atomic<uint32_t>> parents;
+};
+
+} // namespace
+
+NearDuplicates near_duplicates(
+        const SparseVectors& x,
+        const Kernel& kernel,
+        float threshold) {
+    const Join join(x, kernel, threshold, "near_duplicates");
+    States<PairState> states;
+    join.find(
+            states,
+            [](size_t, uint32_t) { return false; },
+            [&](PairState& state, size_t row, uint32_t other, float value) {
+                for (const int32_t a : join.equal(row)) {
+                    for (const int32_t b : join.equal(other)) {
+                        state.add(a, b, value);
+                    }
+                }
+            });
+    auto state = states.take();
+    for (size_t row = 0; row < join.num_rows(); row++) {
+        const auto vectors = join.equal(row);
+        if (vectors.size() == 1) {
+            continue;
+        }
+        if (const auto value = join.self_value(row)) {
+            for (size_t i = 0; i < vectors.size(); i++) {
+                check_interrupt();
+                for (size_t j = i + 1; j < vectors.size(); j++) {
+                    state->add(vectors[i], vectors[j], *value);
+                }
+            }
+        }
+    }
+    states.give_back(std::move(state));
+    return ordered(states.all(), join.num_vectors());
+}
+
+std::vector<idx_t> near_duplicate_groups(
+        const SparseVectors& x,
+        const Kernel& kernel,
+        float threshold) {
+    const Join join(x, kernel, threshold, "near_duplicate_groups");
+    struct State {
+        SharedColumnJoin::State join;
+    };
+    States<State> states;
+    Groups groups(join.num_rows());
+    std::vector<std::atomic<bool>> has_other(join.num_rows());
+    join.find(
+            states,
+            [&](size_t row, uint32_t other) {
+                return groups.are_united(uint32_t(row), other);
+            },
+            [&](State&, size_t row, uint32_t other, float) {
+                groups.unite(uint32_t(row), other);
+                has_other[row] = has_other[other] = true;
+            });
+    std::vector<idx_t> labels(join.num_vectors());
+    std::iota(labels.begin(), labels.end(), idx_t(0));
+    // the first vector of each group of rows
+    std::vector<idx_t> first(join.num_rows(), join.num_vectors());
+    for (size_t row = 0; row < join.num_rows(); row++) {
+        idx_t& least = first[groups.root(uint32_t(row))];
+        least = std::min<idx_t>(least, join.equal(row).front());
+    }
+    for (size_t row = 0; row < join.num_rows(); row++) {
+        if (has_other[row] || join.self_value(row)) {
+            for (const int32_t vector : join.equal(row)) {
+                labels[vector] = first[groups.root(uint32_t(row))];
+            }
+        }
+    }
+    return labels;
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""near_duplicates and near_duplicate_groups: the pairs that SciPy or sets of Python give; the command line."""
+
+import json
+
+import faiss_ext
+import numpy as np
+import pytest
+from faiss_ext import near_duplicate_groups, near_duplicates
+from faiss_ext.command_line import main
+from helpers import is_interrupted
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sparse = pytest.importorskip("scipy.sparse")
+csgraph = pytest.importorskip("scipy.sparse.csgraph")
+
+
+def rows_of(sets, d=1000):
+    """Sets of numbers as rows of ones."""
+    indptr = np.cumsum([0, *map(len, sets)])
+    columns = [c for s in sets for c in sorted(s)]
+    return sparse.csr_array((np.ones(len(columns), "float32"), columns, indptr), shape=(len(sets), d))
+
+
+def jaccard(a, b):
+    return np.float32(len(a & b)) / np.float32(len(a | b)) if a or b else np.float32(1)
+
+
+def expected_groups(pairs, n):
+    graph = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    labels = csgraph.connected_components(graph, directed=False)[1]
+    first = np.full(n, n)
+    np.minimum.at(first, labels, np.arange(n))
+    return first[labels]
+
+
+@st.composite
+def similar_sets(draw):
+    """Sets, some of which differ from an earlier one in a few numbers."""
+    number = st.integers(0, 15)
+    sets = draw(st.lists(st.sets(number, max_size=12), max_size=12))
+    for base in draw(st.lists(st.sampled_from(sets), max_size=12)) if sets else []:
+        sets.append(base ^ draw(st.sets(number, max_size=2)))
+    return sets
+
+
+@settings(max_examples=300, deadline=None)
+@given(similar_sets(), st.fractions(min_value="1/12", max_value=1, max_denominator=24))
+def test_sets_by_their_jaccard_coefficients(sets, threshold):
+    pairs, values = near_duplicates(rows_of(sets), threshold)
+    expected = [(i, j, jaccard(a, b)) for j, b in enumerate(sets) for i, a in enumerate(sets[:j])
+                if jaccard(a, b) >= np.float32(threshold)]
+    expected.sort()
+    assert [(i, j, v) for (i, j), v in zip(pairs.tolist(), values)] == expected
+    assert (near_duplicate_groups(rows_of(sets), threshold) == expected_groups(pairs, len(sets))).all()
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """Histograms of words, every other one like an earlier one."""
+    rng = np.random.default_rng(1)
+    p = 1 / np.arange(1, 501)
+    x = rng.multinomial(40, p / p.sum(), 400)
+    source = rng.integers(0, 400, 400)
+    x[1::2] = x[source[1::2]]
+    x[1::2] += rng.multinomial(2, p / p.sum(), 200)
+    return (x / x.sum(axis=1, keepdims=True)).astype("float32")
+
+
+def angles(x):
+    x = x.astype("float64") / np.linalg.norm(x, axis=1, keepdims=True)
+    return x @ x.T
+
+
+VALUES = {
+    "cosine": angles,
+    "hellinger": lambda x: np.sqrt(x) @ np.sqrt(x).T,
+    "chi2": lambda x: np.array([np.nansum(2 * a * x / (a + x + (a + x == 0)), axis=1) for a in x.astype("float64")]),
+    "jaccard": lambda x: np.array([np.minimum(a, x).sum(1) / np.maximum(a, x).sum(1) for a in x.astype("float64")])}
+
+
+@pytest.mark.parametrize("kernel", VALUES)
+@pytest.mark.parametrize("threshold", [0.3, 0.7, 0.9])
+def test_kernels_by_numpy(texts, kernel, threshold):
+    all_values = np.triu(VALUES[kernel](texts), 1)
+    pairs, values = near_duplicates(texts, threshold, kernel)
+    found = np.zeros(all_values.shape, bool)
+    found[tuple(pairs.T)] = True
+    assert found.sum() == len(pairs) > 20 and pairs.dtype == np.int64
+    assert (np.lexsort((pairs[:, 1], pairs[:, 0])) == np.arange(len(pairs))).all()
+    # values so near are matters of rounding
+    assert found[all_values > threshold + 1e-6].all() and not found[all_values < threshold - 1e-6].any()
+    np.testing.assert_allclose(values, all_values[tuple(pairs.T)], rtol=1e-5)
+    assert values.dtype == np.float32
+
+
+@pytest.mark.parametrize("form", [
+    lambda x: x, lambda x: x.astype("float64"), lambda x: x.tolist(), np.asfortranarray, sparse.csr_array,
+    sparse.csc_array, sparse.coo_matrix, lambda x: sparse.csr_array(x.astype("float64"))])
+def test_forms_of_vectors(texts, form):
+    expected = near_duplicates(texts, 0.7, faiss_ext.kernel_factory("jaccard"))
+    pairs, values = near_duplicates(form(texts), 0.7)
+    assert (pairs == expected[0]).all() and (values == expected[1]).all()
+    assert (near_duplicate_groups(form(texts), 0.7) == expected_groups(pairs, len(texts))).all()
+
+
+def test_no_vectors():
+    for x in (np.zeros((0, 5)), sparse.csr_array((0, 5))):
+        pairs, values = near_duplicates(x)
+        assert pairs.shape == (0, 2) and values.shape == (0,)
+        assert near_duplicate_groups(x).shape == (0,)
+
+
+@pytest.mark.parametrize("function", [near_duplicates, near_duplicate_groups])
+@pytest.mark.parametrize("arguments, error, words", [
+    (dict(threshold=0), RuntimeError, "threshold is 0, expected a number above 0"),
+    (dict(threshold=1.01), RuntimeError, "at most 1"),
+    (dict(threshold=np.nan), ValueError, "threshold is nan"),
+    (dict(threshold=1e300), ValueError, "threshold is 1e\\+300"),
+    (dict(threshold="0.8"), TypeError, "must be a number, got '0.8'"),
+    (dict(threshold=[0.8]), TypeError, "must be a number"),
+    (dict(threshold=None), TypeError, "must be a number, got None"),
+    (dict(kernel="gaussian"), RuntimeError, "bandwidth"),
+    (dict(kernel=lambda a, b: 1.0), RuntimeError, "no bound by the columns"),
+    (dict(kernel=3), TypeError, "must be a string"),
+    (dict(x=[1.0, 2.0]), ValueError, "shape"),
+    (dict(x=[["a"]]), TypeError, "numbers"),
+    (dict(x=[[1.0, -2.0]]), RuntimeError, "component 1 of vector 0 is -2"),
+    (dict(x=[[1.0, 2.0], [3.0, np.inf]]), RuntimeError, "component 1 of vector 1 is inf"),
+    (dict(x=sparse.csr_array([[1.0, np.nan]])), RuntimeError, "component 1 of vector 0 is nan"),
+    (dict(x=sparse.csr_array([[1j]])), TypeError, "complex")])
+def test_wrong_arguments(function, arguments, error, words):
+    given = {"x": np.ones((3, 2)), **arguments}
+    with pytest.raises(error, match=words) as caught:
+        function(**given)
+    assert function.__name__ in str(caught.value) or "kernel" in str(caught.value)
+
+
+def test_ctrl_c():
+    rng = np.random.default_rng(1)
+    x = rng.random((100_000, 20), "float32")  # no column is rare
+    for function in (near_duplicates, near_duplicate_groups):
+        assert is_interrupted(lambda: function(x, 0.99), 0.3)
+
+
+def test_progress_is_shown(texts):
+    shown = []
+    with faiss_ext.show_progress(lambda task, done, total: shown.append((task, done, total))):
+        near_duplicates(np.tile(texts, (50, 1)), 0.99)
+    assert {task for task, _, _ in shown} <= {"near duplicates"}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys, texts):
+    monkeypatch.chdir(tmp_path)
+    np.save("dense.npy", texts)
+    sparse.save_npz("sparse.npz", sparse.csr_array(texts))
+    capsys.readouterr()
+
+    def function(*words):
+        status = main(["duplicates", *map(str, words)])
+        return (status, *capsys.readouterr())
+
+    return function
+
+
+@pytest.mark.parametrize("file", ["dense.npy", "sparse.npz"])
+def test_command(run, texts, file):
+    pairs, values = near_duplicates(texts, 0.95, "cosine")
+    options = ("--kernel", "cosine", "--threshold", 0.95, "--quiet")
+    status, out, err = run(file, *options)
+    assert status == 0 and f"{len(pairs):,} pairs of 400 vectors" in err
+    lines = [line.split() for line in out.splitlines()]
+    assert [[int(i), int(j)] for i, j, _ in lines] == pairs.tolist()
+    assert [float(v) for _, _, v in lines] == pytest.approx(values.tolist(), rel=1e-6)
+    assert json.loads(run(file, *options, "--json")[1])["pairs"] == pairs.tolist()
+
+    assert run(file, *options, "-o", "found.npz")[0] == 0
+    with np.load("found.npz") as found:
+        assert (found["pairs"] == pairs).all() and (found["values"] == values).all()
+    status, out, _ = run(file, *options, "-o", "found.csv", "--json")
+    assert status == 0 and json.loads(out)["pairs"] == len(pairs)
+    found = np.loadtxt("found.csv", delimiter=",", skiprows=1)
+    assert (found[:, :2] == pairs).all() and (found[:, 2].astype("float32") == values).all()
+
+    groups = near_duplicate_groups(texts, 0.95, "cosine")
+    status, out, err = run(file, *options, "--groups", "-o", "groups.csv")
+    assert status == 0 and f"{len(np.unique(groups)):,} groups of 400 vectors" in err
+    found = np.loadtxt("groups.csv", delimiter=",", skiprows=1)
+    assert (found == np.stack([np.arange(400), groups], axis=1)).all()
+
+
+def test_command_errors(run):
+    assert run("dense.npy", "--kernel", "gaussian")[0] == 1
+    status, _, err = run("dense.npy", "-o", "found.txt")
+    assert status == 2 and ".npz or .csv" in err
+    np.save("negative.npy", np.float32([[1, -1]]))
+    status, _, err = run("negative.npy", "--quiet")
+    assert status == 1 and "negative.npy: " in err and "component 1 of vector 0" in err
