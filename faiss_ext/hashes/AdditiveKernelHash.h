@@ -119,6 +119,9 @@ struct AdditiveKernelHash : CenteredHash {
     const float* features(size_t n, const float* x, float* space)
             const override;
     size_t features_space() const override;
+    std::optional<SparseVectors> sparse_features(
+            const SparseVectors& x,
+            SparseRows& space) const override;
     std::pair<double, double> kernel_bounds(double least, double most)
             const override;
 };

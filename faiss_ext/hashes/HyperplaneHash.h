@@ -88,10 +88,14 @@ struct HyperplaneHash : CenteredHash {
     void fields(FieldVisitor& v) const override;
 
    protected:
+    std::vector<ProjectionChoice::Kind> projection_kinds() const override;
     /// Throws unless components are finite and, as seen from a mean, at most
     /// 1e37 in magnitude.
     void check_vectors(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    std::optional<SparseVectors> sparse_features(
+            const SparseVectors& x,
+            SparseRows& space) const override;
 };
 
 } // namespace faiss_ext

@@ -128,6 +128,9 @@ struct ShiftInvariantHash : ProjectionHash {
     void check_vectors(idx_t n, const float* x, size_t d, const char* where)
             const override;
     void finish(size_t n, float* margins) const override;
+    std::optional<SparseVectors> sparse_features(
+            const SparseVectors& x,
+            SparseRows& space) const override;
     bool has_independent_bits() const override;
 
     /// E cos(omega . (x - y)) at the r for which K is profile(r).

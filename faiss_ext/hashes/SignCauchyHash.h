@@ -59,6 +59,9 @@ struct SignCauchyHash : ProjectionHash {
     void restore() override;
 
    protected:
+    std::optional<SparseVectors> sparse_features(
+            const SparseVectors& x,
+            SparseRows& space) const override;
     bool has_independent_bits() const override {
         return true;
     }

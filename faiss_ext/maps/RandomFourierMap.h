@@ -57,6 +57,7 @@ struct RandomFourierMap : FeatureMap {
             const ProjectionChoice& proj = {});
 
     void map(size_t n, const float* x, float* xt) const override;
+    void map_sparse(const SparseVectors& x, float* xt) const override;
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
@@ -72,6 +73,9 @@ struct RandomFourierMap : FeatureMap {
 
    private:
     void draw();
+    /// Calls project(phases), and maps the phases of n vectors.
+    template <class F>
+    void map_phases(size_t n, float* xt, F&& project) const;
 };
 
 } // namespace faiss_ext

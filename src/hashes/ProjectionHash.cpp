@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "core/sparse_rows.h"
 #include "hashes/angle.h"
 #include "hashes/learned_rotation.h"
 #include "projections/draw.h"
@@ -55,6 +56,23 @@ void ProjectionHash::margins(size_t n, const float* x, float* margins) const {
     finish(n, margins);
 }
 
+std::optional<SparseVectors> ProjectionHash::sparse_features(
+        const SparseVectors&,
+        SparseRows&) const {
+    return std::nullopt;
+}
+
+void ProjectionHash::map_sparse(const SparseVectors& x, float* margins) const {
+    check_projection(true);
+    SparseRows space;
+    if (const auto phi = sparse_features(x, space)) {
+        projection->apply_sparse(*phi, margins);
+        finish(x.n, margins);
+    } else {
+        KernelHash::map_sparse(x, margins);
+    }
+}
+
 void ProjectionHash::learned_fields(FieldVisitor& v, size_t num_thresholds)
         const {
     v.learned_part("projection", projection);
@@ -71,9 +89,12 @@ void ProjectionHash::check_projection(bool is_drawn) const {
             nbits);
 }
 
-void CenteredHash::centered_fields(
-        FieldVisitor& v,
-        const std::vector<ProjectionChoice::Kind>& kinds) const {
+std::vector<ProjectionChoice::Kind> CenteredHash::projection_kinds() const {
+    using Kind = ProjectionChoice::Kind;
+    return {Kind::structured, Kind::dense, Kind::generated};
+}
+
+void CenteredHash::centered_fields(FieldVisitor& v) const {
     v.word("rot",
            rot,
            {"random", "pca", "itq"},
@@ -84,7 +105,7 @@ void CenteredHash::centered_fields(
     }
     v.integer("seed", seed, 0, INT64_MAX, "seed of the projection");
     if (is_random) {
-        proj.fields(v, d_in, kinds);
+        proj.fields(v, d_in, num_features(), projection_kinds());
     }
     learned_fields(v, is_centered() && is_trained ? nbits : 0);
     v.learned("mean_value", mean_value);
@@ -92,6 +113,7 @@ void CenteredHash::centered_fields(
 
 void CenteredHash::init() {
     check_fields(*this);
+    proj.set_kind(num_features(), projection_kinds());
     proj.set_shape(d_in);
     projection = nullptr;
     if (rot == Rotation::random) {
@@ -102,6 +124,7 @@ void CenteredHash::init() {
 }
 
 void CenteredHash::restore() {
+    proj.set_kind(num_features(), projection_kinds());
     check_projection(is_trained || rot == Rotation::random);
     FAISS_EXT_THROW_IF_NOT_MSG(
             (is_centered() || is_trained) && mean_value >= 0 && mean_value <= 1,
@@ -132,8 +155,7 @@ double CenteredHash::expected_hamming_of_pair(const float* x, const float* y)
 }
 
 bool CenteredHash::has_independent_bits() const {
-    return rot == Rotation::random &&
-            proj.kind == ProjectionChoice::Kind::dense;
+    return rot == Rotation::random && proj.is_independent();
 }
 
 void CenteredHash::learn(idx_t n, const float* x) {
