@@ -93,7 +93,6 @@ void expect_same_results(const T& transform, const Rows& rows) {
     EXPECT_EQ(bits(got), bits(expected));
 }
 
-
 } // namespace
 
 struct SparseHashes : testing::TestWithParam<const char*> {};
@@ -144,12 +143,57 @@ INSTANTIATE_TEST_SUITE_P(
                 "SH64",
                 "KLSH64(chi2,p=40)"));
 
+// 2,500 vectors are several blocks. The features of some are all 0.
+TEST(SparseTraining, EqualsDenseTraining) {
+    for (const char* text :
+         {"RHBE64(center=1)",
+          "RHBE64(center=1,proj=generated)",
+          "AHK64(chi2,center=1,proj=dense)",
+          "AHK64(js,order=2,center=1,proj=generated)",
+          "AHK64(chi2,rot=pca)",
+          "SIK64(gaussian)",
+          "KLSH64(chi2,p=40)"}) {
+        SCOPED_TRACE(text);
+        Rows rows = draw(2500, 90, 6, false, 8);
+        rows.add({});
+        const auto dense = kernel_hash_factory(90, text);
+        const auto sparse = kernel_hash_factory(90, text);
+        dense->train(rows.n(), rows.dense().data());
+        sparse->train_sparse(scattered(rows).get());
+        EXPECT_TRUE(sparse->is_trained);
+        dense->check_identical(*sparse);
+        sparse->train_sparse(rows.get()); // no effect
+        dense->check_identical(*sparse);
+    }
+    const auto hash = kernel_hash_factory(90, "RHBE64(center=1)");
+    EXPECT_TRUE(
+            throws([&] { hash->train_sparse(draw(0, 90, 6, false, 8).get()); },
+                   "0 vectors"));
+    EXPECT_FALSE(hash->is_trained);
+    // wide ones, whose mean is sparse, too
+    const auto wide = kernel_hash_factory(10'000'000, "AHK64(chi2,center=1)");
+    Rows rows = draw(300, 1000, 6, false, 9);
+    rows.d = 10'000'000;
+    for (int32_t& column : rows.indices) {
+        column *= 10'000;
+    }
+    wide->train_sparse(rows.get());
+    std::vector<uint8_t> codes(rows.n() * 8);
+    wide->encode_sparse(rows.get(), codes.data());
+    int ones = 0;
+    for (uint8_t byte : codes) {
+        ones += std::popcount(byte);
+    }
+    // bits are balanced over the draw
+    EXPECT_NEAR(ones / (64.0 * double(rows.n())), 0.5, hoeffding(64));
+}
+
 struct SparseMaps : testing::TestWithParam<const char*> {};
 
 TEST_P(SparseMaps, EqualDenseOnes) {
     const std::string text = GetParam();
-    const bool is_signed = text.starts_with("RFF") ||
-            text.find("sign") != std::string::npos;
+    const bool is_signed =
+            text.starts_with("RFF") || text.find("sign") != std::string::npos;
     for (idx_t d : {50, 300}) {
         const auto map = map_factory(int(d), text);
         const Rows train = draw(200, d, 8, false, 3);
@@ -187,8 +231,8 @@ TEST(SparseProjections, EqualDenseOnes) {
         all.push_back(std::make_unique<DenseProjection>(d, d_out, A.data()));
         all.push_back(
                 std::make_unique<StructuredProjection>(d, d_out, 6, scales));
-        all.push_back(
-                std::make_unique<BilinearProjection>(25, 40, d_out, 2, true, 7));
+        all.push_back(std::make_unique<BilinearProjection>(
+                25, 40, d_out, 2, true, 7));
         for (auto law :
              {GeneratedProjection::Law::normal,
               GeneratedProjection::Law::cauchy}) {
@@ -220,7 +264,9 @@ TEST(SparseProjections, EqualDenseOnes) {
             EXPECT_EQ(bits(one), bits(expected)) << typeid(*p).name();
         }
         EXPECT_TRUE(throws(
-                [&] { all[0]->apply_sparse(draw(1, 9, 2, false, 1).get(), {}); },
+                [&] {
+                    all[0]->apply_sparse(draw(1, 9, 2, false, 1).get(), {});
+                },
                 "9 dimensions, expected 1000"));
     }
 }
@@ -361,8 +407,8 @@ TEST(GeneratedProjection, ExpectedHammingOfSparseVectors) {
         hash->encode_sparse(rows.get(), codes.data());
         for (idx_t i = 0; i < rows.n(); i++) {
             for (idx_t j = 0; j < i; j++) {
-                const double expected = hash->expected_hamming_of_pair(
-                        &x[i * d], &x[j * d]);
+                const double expected =
+                        hash->expected_hamming_of_pair(&x[i * d], &x[j * d]);
                 EXPECT_NEAR(
                         double(hamming(codes, nbits / 8, i, j)) / nbits,
                         expected / nbits,
@@ -370,8 +416,7 @@ TEST(GeneratedProjection, ExpectedHammingOfSparseVectors) {
                         << name << arguments << " " << i << " " << j;
             }
         }
-        EXPECT_EQ(
-                hash->covariance_of_pair(&x[0], &x[d]), 0);
+        EXPECT_EQ(hash->covariance_of_pair(&x[0], &x[d]), 0);
         const auto [low, high] = hash->kernel_interval(nbits / 4.0, 0.01);
         EXPECT_LT(low, high);
     }
@@ -410,8 +455,7 @@ TEST(WideTransforms, AreMadeAtOnce) {
         if (const auto* h = dynamic_cast<CenteredHash*>(hash.get())) {
             EXPECT_EQ(h->proj.kind, c.kind);
         } else if (
-                const auto* s =
-                        dynamic_cast<ShiftInvariantHash*>(hash.get())) {
+                const auto* s = dynamic_cast<ShiftInvariantHash*>(hash.get())) {
             EXPECT_EQ(s->proj.kind, c.kind);
         }
         faiss::VectorIOWriter file;
@@ -464,9 +508,9 @@ TEST(WideTransforms, AreMadeAtOnce) {
 }
 
 TEST(WideTransforms, RefuseClearly) {
-    EXPECT_TRUE(throws(
-            [] { kernel_hash_factory(widest, "AHK64(chi2)"); },
-            "expected at most 2^31 - 1"));
+    EXPECT_TRUE(
+            throws([] { kernel_hash_factory(widest, "AHK64(chi2)"); },
+                   "expected at most 2^31 - 1"));
     EXPECT_TRUE(throws(
             [] { kernel_hash_factory(widest, "RHBE64(proj=structured)"); },
             "expected 1 to 2^30"));
@@ -475,10 +519,10 @@ TEST(WideTransforms, RefuseClearly) {
     Rows rows{10'000'000, {0}, {}, {}};
     rows.add({{1, 1.0f}});
     rows.add({{3, 1.0f}, {9'999'999, -1.0f}});
-    EXPECT_TRUE(throws(
-            [&] { hash->encode_sparse(rows.get(), codes.data()); },
-            "vector 1",
-            "component 9999999"));
+    EXPECT_TRUE(
+            throws([&] { hash->encode_sparse(rows.get(), codes.data()); },
+                   "vector 1",
+                   "component 9999999"));
     EXPECT_TRUE(throws(
             [&] {
                 kernel_hash_factory(64, "SIK64(gaussian)")
@@ -514,9 +558,9 @@ TEST(GeneratedProjection, NeedsTheScaleOfFrequencies) {
 
 TEST(GeneratedProjection, RefusesBadSizes) {
     for (auto [d_in, d_out] : {std::pair(0, 8), {8, 0}, {-1, 8}}) {
-        EXPECT_TRUE(throws(
-                [&] { GeneratedProjection(d_in, d_out, 1); },
-                "expected positive numbers"));
+        EXPECT_TRUE(
+                throws([&] { GeneratedProjection(d_in, d_out, 1); },
+                       "expected positive numbers"));
     }
     EXPECT_TRUE(throws(
             [] {
@@ -524,9 +568,7 @@ TEST(GeneratedProjection, RefusesBadSizes) {
                         8, 8, 1, GeneratedProjection::Law::normal, {1, 2});
             },
             "2 scales given"));
-    EXPECT_TRUE(throws(
-            [] {
-                GeneratedProjection().apply(1, nullptr, nullptr);
-            },
-            "is empty"));
+    EXPECT_TRUE(
+            throws([] { GeneratedProjection().apply(1, nullptr, nullptr); },
+                   "is empty"));
 }

@@ -14,8 +14,10 @@ namespace faiss_ext {
  *     w . x >= 0,  w ~ N(0, I).
  *
  * Two vectors at an angle theta differ in a bit with probability theta / pi.
- * With proj=dense the w are independent, as in the paper. With proj=structured,
- * the default, they come from random rotations (StructuredProjection).
+ * With proj=dense the w are independent, as in the paper, and also with
+ * proj=generated, the default for more than 2^17 dimensions
+ * (GeneratedProjection). With proj=structured, the default for fewer, they come
+ * from random rotations (StructuredProjection).
  *
  *     auto hash = kernel_hash_factory(d, "RHBE256");
  *     std::vector<uint8_t> codes(n * hash->code_size());

@@ -112,6 +112,8 @@ struct CenteredHash : ProjectionHash {
     /// Learns the mean, from at most 65,536 vectors, and the projection, unless
     /// the projection is random.
     void learn(idx_t n, const float* x) override;
+    /// Does the same without dense copies, unless rot is learnt.
+    bool learn_sparse(const SparseVectors& x) override;
     bool has_independent_bits() const override;
     bool is_centered() const {
         return center || rot != Rotation::random;

@@ -24,7 +24,8 @@ namespace faiss_ext {
  *
  * Strings: `SCR1024`, `SCR1024(seed=3)`.
  *
- * A row of zeros has all bits 1.
+ * A row of zeros has all bits 1. If there are more than 2^26 numbers c_i, they
+ * are not stored (GeneratedProjection).
  *
  * Source: P. Li, G. Samorodnitsky and J. Hopcroft, Sign Cauchy projections and
  * chi-square kernel, NIPS 2013.

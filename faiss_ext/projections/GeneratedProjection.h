@@ -33,7 +33,7 @@ namespace faiss_ext {
  *
  * Results are the same for every instruction set, too. Products are summed in
  * the order of the columns, 256 at a time in float and the rest in double. The
- * error is at most 3e-5 sum_k |A_jk x_k|, typically 1e-7 of it.
+ * error is at most 2e-5 sum_k |A_jk x_k|, typically 1e-7 of it.
  *
  * Memory: 4 bytes for each output if there are scales, and a few more.
  */

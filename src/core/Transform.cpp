@@ -24,19 +24,23 @@ void Transform::reverse_transform(idx_t, const float*, float*) const {
             "keep the vectors outside of the index");
 }
 
-void Transform::train(idx_t n, const float* x) {
-    check_input(n, x, "train");
-    if (is_trained) {
-        return;
-    }
+template <class F>
+void Transform::train_by(F&& learn) {
     check_fields(*this);
     const std::unique_ptr<Transform> before = copy_transform();
     try {
-        learn(n, x);
+        learn();
         is_trained = true;
     } catch (...) {
         assign_transform(*before);
         throw;
+    }
+}
+
+void Transform::train(idx_t n, const float* x) {
+    check_input(n, x, "train");
+    if (!is_trained) {
+        train_by([&] { learn(n, x); });
     }
 }
 
@@ -48,16 +52,27 @@ void Transform::train_sparse(const SparseVectors& x) {
     if (is_trained) {
         return;
     }
-    const idx_t most = std::clamp<idx_t>(most_floats / d_in, 1, most_vectors);
-    const std::vector<idx_t> ids = sample_ids(x.n, most, seed);
-    std::vector<float> dense(ids.size() * d_in);
-    for (size_t i = 0; i < ids.size(); i++) {
-        canonical->copy_dense(ids[i], &dense[i * d_in]);
-    }
-    train(idx_t(ids.size()), dense.data());
+    train_by([&] {
+        if (learn_sparse(canonical.get())) {
+            return;
+        }
+        const idx_t most =
+                std::clamp<idx_t>(most_floats / d_in, 1, most_vectors);
+        const std::vector<idx_t> ids = sample_ids(x.n, most, seed);
+        std::vector<float> dense(ids.size() * d_in);
+        for (size_t i = 0; i < ids.size(); i++) {
+            canonical->copy_dense(ids[i], &dense[i * d_in]);
+        }
+        check_input(idx_t(ids.size()), dense.data(), "train");
+        learn(idx_t(ids.size()), dense.data());
+    });
 }
 
 void Transform::learn(idx_t, const float*) {}
+
+bool Transform::learn_sparse(const SparseVectors&) {
+    return false;
+}
 
 void Transform::check_input(idx_t n, const float* x, const char* where) const {
     check_vectors(n, x, d_in, where);
