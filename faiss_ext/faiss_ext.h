@@ -84,6 +84,7 @@
 #include <faiss_ext/maps/RandomFourierMap.h>
 #include <faiss_ext/projections/BilinearProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/GeneratedProjection.h>
 #include <faiss_ext/projections/Projection.h>
 #include <faiss_ext/projections/ProjectionChoice.h>
 #include <faiss_ext/projections/StructuredProjection.h>

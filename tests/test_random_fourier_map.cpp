@@ -21,10 +21,12 @@ double dot(const std::vector<float>& z, size_t dims, size_t i, size_t j) {
     return std::inner_product(a, a + dims, b, 0.0);
 }
 
-/// Returns proj=dense, and proj=structured if the kernel supports it.
+/// Returns proj=dense and proj=generated, and proj=structured if the kernel
+/// supports it.
 std::vector<ProjectionChoice::Kind> forms_of(const KernelCase& c) {
-    return c.l1() ? std::vector{proj_dense}
-                  : std::vector{proj_dense, proj_structured};
+    constexpr auto generated = ProjectionChoice::Kind::generated;
+    return c.l1() ? std::vector{proj_dense, generated}
+                  : std::vector{proj_dense, generated, proj_structured};
 }
 
 struct Kernels : testing::TestWithParam<KernelCase> {

@@ -2,11 +2,13 @@
 // The vectorised loops against scalar references, under every instruction set
 // of this processor, and the projections that use them.
 
+#include <bit>
 #include <limits>
 #include <random>
 
 #include <faiss_ext/projections/BilinearProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/GeneratedProjection.h>
 #include <faiss_ext/projections/StructuredProjection.h>
 
 #include "simd/elementwise.h"
@@ -16,6 +18,7 @@
 #include "simd/rows.h"
 #include "simd/selection.h"
 #include "testing.h"
+#include "testing_sparse.h"
 
 using namespace faiss_ext;
 using namespace faiss_ext_test;
@@ -440,6 +443,48 @@ TEST_P(EveryTarget, DenseProjectionAgreesWithMatrixProduct) {
     }
 }
 
+// Generated numbers and sums of products with them are the same everywhere.
+// These checksums come from a processor with AVX-512.
+TEST_P(EveryTarget, GeneratedProjectionIsTheSame) {
+    using Law = GeneratedProjection::Law;
+    for (auto [law, expected] :
+         {std::pair(Law::normal, uint64_t(6999335258305752497)),
+          {Law::cauchy, uint64_t(2785001199136681952)}}) {
+        const int d = 700, d_out = 90;
+        const GeneratedProjection projection(d, d_out, 7, law);
+        Floats x(3 * d), y(3 * d_out);
+        for (size_t k = 0; k < x.size(); k++) { // one vector has zeros
+            x[k] = k < d && k % 3 ? 0 : float(k % 101) / 8 - 5;
+        }
+        projection.apply(3, x.data(), y.data());
+        uint64_t sum = 0;
+        for (float v : y) {
+            sum = sum * 0x9e3779b97f4a7c15 + std::bit_cast<uint32_t>(v);
+        }
+        EXPECT_EQ(sum, expected);
+    }
+}
+
+TEST_P(EveryTarget, SparseProductsEqualDenseOnes) {
+    for (int d : {10, 256, 1000}) {
+        const int d_out = 72;
+        const auto A = normal_vectors(d_out, d, 2);
+        std::vector<std::unique_ptr<Projection>> projections;
+        projections.push_back(
+                std::make_unique<DenseProjection>(d, d_out, A.data()));
+        projections.push_back(
+                std::make_unique<GeneratedProjection>(d, d_out, 3));
+        const Rows rows = with_signs(draw(20, d, 9, false, d));
+        const Floats x = rows.dense();
+        for (const auto& projection : projections) {
+            Floats y(rows.n() * d_out), got(y);
+            projection->apply(rows.n(), x.data(), y.data());
+            projection->apply_sparse(rows.get(), got.data());
+            EXPECT_EQ(got, y);
+        }
+    }
+}
+
 // Powers of two do not change digits, however large the vectors become.
 TEST(Projections, ScaleWithTheirInput) {
     constexpr int n = 7, d = 40, d_out = 64;
@@ -453,6 +498,7 @@ TEST(Projections, ScaleWithTheirInput) {
         projections.push_back(std::make_unique<BilinearProjection>(
                 5, 8, d_out, 2, structured, 1, 1.0, structured));
     }
+    projections.push_back(std::make_unique<GeneratedProjection>(d, d_out, 1));
     for (const auto& projection : projections) {
         std::vector<float> y(n * d_out), got(n * d_out);
         projection->apply(n, x.data(), y.data());

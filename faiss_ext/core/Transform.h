@@ -43,8 +43,9 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// @param xt  output, size n * d_out
     void apply_noalloc(idx_t n, const float* x, float* xt) const override;
 
-    /// Like train, with sparse vectors. It makes dense copies of at most 65,536
-    /// vectors, drawn at random, in at most 1 GB.
+    /// Like train, with sparse vectors. Unless the class has learn_sparse, it
+    /// makes dense copies of at most 65,536 vectors, drawn at random, in at
+    /// most 1 GB.
     void train_sparse(const SparseVectors& x);
 
     /// Like apply_noalloc, with sparse vectors. Results are the same as for
@@ -104,6 +105,10 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// Trains on checked vectors. Called only if the object is not trained.
     virtual void learn(idx_t n, const float* x);
 
+    /// Like learn, for sparse vectors in canonical form. Returns false, as by
+    /// default, if it did nothing, and dense copies are needed.
+    virtual bool learn_sparse(const SparseVectors& x);
+
     /// Calls check_input, and throws if the object is not trained.
     void check_ready(idx_t n, const float* x, const char* where) const;
     void check_ready(const CanonicalVectors& x, const char* where) const;
@@ -112,6 +117,11 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// work to every thread, and the `floats` numbers of each vector stay in a
     /// cache of `size` floats.
     static idx_t rows_to_multiply(idx_t n, size_t floats, size_t size);
+
+   private:
+    /// Calls learn(). If it fails, the object stays as it was.
+    template <class F>
+    void train_by(F&& learn);
 };
 
 } // namespace faiss_ext

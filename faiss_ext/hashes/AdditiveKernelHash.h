@@ -21,8 +21,9 @@ namespace faiss_ext {
  *
  *     P = acos(Psi(x) . Psi(y) / |Psi|^2) / pi, nearly acos(k(x, y)) / pi.
  *
- * If the w are independent, as they are with proj=dense (the paper's form),
- * then P(|Ham / nbits - P| > e) <= 2 exp(-2 nbits e^2) for one pair.
+ * If the w are independent, as they are with proj=dense (the paper's form) and
+ * proj=generated, then P(|Ham / nbits - P| > e) <= 2 exp(-2 nbits e^2) for one
+ * pair.
  *
  *     auto hash = kernel_hash_factory(d, "AHK512(chi2)");
  *     std::vector<uint8_t> codes(n * hash->code_size());
@@ -36,10 +37,15 @@ namespace faiss_ext {
  * y). It is below 1 for x and 2 x; norm=l1 removes the scale. A row of zeros
  * has all bits 1, or, with center=1, each bit is 1 if w . mu <= 0.
  *
- * proj=structured, the default, takes the w from random rotations
- * (StructuredProjection). Codes are computed faster, need no matrix, and find
- * as much or more, as measured (docs/ahk.md). See bits_for for the proven
- * bounds.
+ * proj=structured, the default for features of up to 2^17 dimensions, takes the
+ * w from random rotations (StructuredProjection). Codes are computed faster,
+ * need no matrix, and find as much or more, as measured (docs/ahk.md). See
+ * bits_for for the proven bounds.
+ *
+ * proj=generated, the default beyond, is for sparse vectors: encode_sparse maps
+ * and projects only the components that are not 0, and nothing has the size of
+ * the dimension (GeneratedProjection). `AHK512(chi2)` of 10 million dimensions
+ * is made at once, and takes less than 1 kB in files.
  *
  * The map's order is 1 by default. For codes of up to some 500 bits this finds
  * as much as the paper's orders (3 for chi2 and 10 for intersection), or more.
@@ -119,6 +125,9 @@ struct AdditiveKernelHash : CenteredHash {
     const float* features(size_t n, const float* x, float* space)
             const override;
     size_t features_space() const override;
+    std::optional<SparseVectors> sparse_features(
+            const SparseVectors& x,
+            SparseRows& space) const override;
     std::pair<double, double> kernel_bounds(double least, double most)
             const override;
 };

@@ -14,8 +14,10 @@ namespace faiss_ext {
  *     w . x >= 0,  w ~ N(0, I).
  *
  * Two vectors at an angle theta differ in a bit with probability theta / pi.
- * With proj=dense the w are independent, as in the paper. With proj=structured,
- * the default, they come from random rotations (StructuredProjection).
+ * With proj=dense the w are independent, as in the paper, and also with
+ * proj=generated, the default for more than 2^17 dimensions
+ * (GeneratedProjection). With proj=structured, the default for fewer, they come
+ * from random rotations (StructuredProjection).
  *
  *     auto hash = kernel_hash_factory(d, "RHBE256");
  *     std::vector<uint8_t> codes(n * hash->code_size());
@@ -88,10 +90,14 @@ struct HyperplaneHash : CenteredHash {
     void fields(FieldVisitor& v) const override;
 
    protected:
+    std::vector<ProjectionChoice::Kind> projection_kinds() const override;
     /// Throws unless components are finite and, as seen from a mean, at most
     /// 1e37 in magnitude.
     void check_vectors(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    std::optional<SparseVectors> sparse_features(
+            const SparseVectors& x,
+            SparseRows& space) const override;
 };
 
 } // namespace faiss_ext

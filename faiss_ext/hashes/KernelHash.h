@@ -83,8 +83,9 @@ struct KernelHash : Transform {
      * bilinear projections in AHK and RHBE.
      *
      * Like expected_hamming they assume Gaussian directions, as they are with
-     * proj=dense. For the deviation of a distance from its expectation see
-     * bits_for (faiss_ext/hashes/bits_for.h). Throws if expected_hamming does.
+     * proj=dense, and nearly so with proj=generated (GeneratedProjection). For
+     * the deviation of a distance from its expectation see bits_for
+     * (faiss_ext/hashes/bits_for.h). Throws if expected_hamming does.
      */
     virtual std::pair<double, double> hamming_bounds(double kernel_value) const;
 
@@ -101,8 +102,8 @@ struct KernelHash : Transform {
      * vectors, divide `failure` by n.
      *
      * Throws unless bits are independent and bounds are known: SIK, AHK and
-     * RHBE with proj=dense (AHK and RHBE also with rot=random and center=0),
-     * and CWS.
+     * RHBE with proj=dense or proj=generated (AHK and RHBE also with rot=random
+     * and center=0), and CWS.
      */
     std::pair<double, double> kernel_interval(double hamming, double failure)
             const;
@@ -131,9 +132,10 @@ struct KernelHash : Transform {
     /** The largest covariance, over the random choices, of two events: that the
      * codes of two vectors differ in one bit, and that they differ in another.
      *
-     * - It is 0 if bits are independent: SIK, AHK and RHBE with proj=dense and
-     *   rot=random, SCR, and KLSH. This holds for given learnt data. It does
-     *   not hold for rank=auto and scale=auto, which depend on the draws.
+     * - It is 0 if bits are independent: SIK, AHK and RHBE with proj=dense or
+     *   proj=generated and rot=random, SCR, and KLSH. This holds for given
+     * learnt data. It does not hold for rank=auto and scale=auto, which depend
+     * on the draws.
      * - For BSIK it is the covariance of two bits that share a w or a v.
      * - It throws if none is known: bits of structured projections and learnt
      *   rotations are dependent.

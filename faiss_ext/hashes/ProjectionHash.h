@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <faiss_ext/core/ClonePtr.h>
@@ -8,6 +9,8 @@
 #include <faiss_ext/projections/ProjectionChoice.h>
 
 namespace faiss_ext {
+
+struct SparseRows;
 
 /** A hash that projects features of the vector and compares the projections
  * with thresholds. All schemes of this library have this form, except
@@ -23,6 +26,7 @@ struct ProjectionHash : KernelHash {
     ProjectionHash() = default;
 
     void margins(size_t n, const float* x, float* margins) const override;
+    void map_sparse(const SparseVectors& x, float* margins) const override;
 
    protected:
     /// Dimension of phi(x). By default phi(x) = x.
@@ -35,6 +39,16 @@ struct ProjectionHash : KernelHash {
      */
     virtual const float* features(size_t n, const float* x, float* space) const;
     virtual size_t features_space() const;
+
+    /** Computes phi of sparse vectors as sparse vectors.
+     *
+     * Returns x itself, or sets `space` and returns its vectors. By default it
+     * returns none, and hashes make dense copies. Columns must ascend, and phi
+     * must have the same components as features().
+     */
+    virtual std::optional<SparseVectors> sparse_features(
+            const SparseVectors& x,
+            SparseRows& space) const;
 
     /// Turns projections into margins, in place.
     virtual void finish(size_t n, float* margins) const;
@@ -89,14 +103,17 @@ struct CenteredHash : ProjectionHash {
     void restore() override;
 
    protected:
+    /// The kinds that `proj` can have; the first one is the default.
+    virtual std::vector<ProjectionChoice::Kind> projection_kinds() const;
+
     /// Shows rot, center, seed and proj, and then what was drawn and learnt.
-    void centered_fields(
-            FieldVisitor& v,
-            const std::vector<ProjectionChoice::Kind>& kinds) const;
+    void centered_fields(FieldVisitor& v) const;
 
     /// Learns the mean, from at most 65,536 vectors, and the projection, unless
     /// the projection is random.
     void learn(idx_t n, const float* x) override;
+    /// Does the same without dense copies, unless rot is learnt.
+    bool learn_sparse(const SparseVectors& x) override;
     bool has_independent_bits() const override;
     bool is_centered() const {
         return center || rot != Rotation::random;

@@ -22,8 +22,8 @@ namespace faiss_ext {
  *     h_K = 8/pi^2 sum_{m>=1} (1 - K(m delta)) / (4 m^2 - 1),  delta = x - y
  *
  * (lemma 2.2). If the omega_i are independent, as they are with proj=dense (the
- * paper's form), then P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2) for one
- * pair. For all pairs at once see bits_for.
+ * paper's form) and proj=generated, then P(|Ham / nbits - h_K| > e) <= 2 exp(-2
+ * nbits e^2) for one pair. For all pairs at once see bits_for.
  *
  *     auto hash = kernel_hash_factory(d, "SIK512(gaussian)");
  *     hash->train(n, x); // sets the bandwidth
@@ -35,10 +35,16 @@ namespace faiss_ext {
  * `SIK256(matern,nu=1.5)`. If the string gives the bandwidth, the hash needs no
  * training. Otherwise train sets the bandwidth (see ShiftInvariantKernel).
  *
- * proj=structured is the default for kernels of the L2 norm, whose frequencies
- * are isotropic. Directions come from random rotations (StructuredProjection),
- * and lengths from the spectral density. Codes are computed faster and need no
- * matrix. See bits_for for the known bounds of their deviations from h_K.
+ * proj=generated, the default for more than 2^17 dimensions, computes the
+ * components of frequencies where they are needed (GeneratedProjection).
+ * Gaussian, Laplacian and Matern kernels have it, as do others with
+ * sample_scale.
+ *
+ * Otherwise proj=structured is the default for kernels of the L2 norm, whose
+ * frequencies are isotropic. Directions come from random rotations
+ * (StructuredProjection), and lengths from the spectral density. Codes are
+ * computed faster and need no matrix. See bits_for for the known bounds of
+ * their deviations from h_K.
  *
  * No cosine is computed. With phases in turns, u = (omega . x + b) / 2 pi and r
  * = u - round(u), the bit is 1 if |r| <= acos(-t) / 2 pi. The margin is the
@@ -55,8 +61,8 @@ struct ShiftInvariantHash : ProjectionHash {
     ClonePtr<ShiftInvariantKernel> kernel;
     int64_t seed = 1234;
 
-    /// How frequencies are drawn. For kernels of the L1 norm they are always
-    /// dense.
+    /// How frequencies are drawn. For kernels of the L1 norm they are never
+    /// structured.
     ProjectionChoice proj;
 
     // Drawn once the bandwidth is known. The projection is omega_i / 2 pi, the
@@ -128,6 +134,9 @@ struct ShiftInvariantHash : ProjectionHash {
     void check_vectors(idx_t n, const float* x, size_t d, const char* where)
             const override;
     void finish(size_t n, float* margins) const override;
+    std::optional<SparseVectors> sparse_features(
+            const SparseVectors& x,
+            SparseRows& space) const override;
     bool has_independent_bits() const override;
 
     /// E cos(omega . (x - y)) at the r for which K is profile(r).

@@ -24,7 +24,8 @@ namespace faiss_ext {
  *
  * Strings: `SCR1024`, `SCR1024(seed=3)`.
  *
- * A row of zeros has all bits 1.
+ * A row of zeros has all bits 1. If there are more than 2^26 numbers c_i, they
+ * are not stored (GeneratedProjection).
  *
  * Source: P. Li, G. Samorodnitsky and J. Hopcroft, Sign Cauchy projections and
  * chi-square kernel, NIPS 2013.
@@ -59,6 +60,9 @@ struct SignCauchyHash : ProjectionHash {
     void restore() override;
 
    protected:
+    std::optional<SparseVectors> sparse_features(
+            const SparseVectors& x,
+            SparseRows& space) const override;
     bool has_independent_bits() const override {
         return true;
     }

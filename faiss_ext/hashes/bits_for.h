@@ -17,8 +17,8 @@ namespace faiss_ext {
  * delta) <= 2 exp(-2 nbits delta^2), summed over the pairs. It needs
  * independent bits, in any scheme. These have them:
  *
- * - SIK with proj=dense
- * - AHK and RHBE with proj=dense and without center and rot
+ * - SIK with proj=dense or proj=generated
+ * - AHK and RHBE with proj=dense or proj=generated, and without center and rot
  * - SCR, whose h is not known
  *
  * With proj=structured the bits of one rotation (StructuredProjection) depend

@@ -24,6 +24,7 @@ struct GaussianKernel : ShiftInvariantKernel {
     double frequency_variance() const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
+    std::optional<double> sample_scale(std::mt19937_64& rng) const override;
 
    protected:
     void kernel_of_norms(size_t n, float* v, bool distance) const override;

@@ -34,6 +34,7 @@ struct MaternKernel : ShiftInvariantKernel {
     double frequency_variance() const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
+    std::optional<double> sample_scale(std::mt19937_64& rng) const override;
 };
 
 } // namespace faiss_ext

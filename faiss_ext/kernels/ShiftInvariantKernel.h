@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 
 #include <faiss_ext/kernels/BandwidthKernel.h>
@@ -99,6 +100,15 @@ struct ShiftInvariantKernel : BandwidthKernel {
      */
     virtual void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const = 0;
+
+    /** Draws the scale of a frequency whose components can then be drawn one by
+     * one: omega = scale * z at gamma = gamma_of_radius(1). The components of z
+     * are independent, normal if the norm is L2 and Cauchy if it is L1.
+     *
+     * By default none: the kernel does not tell such a form.
+     * GeneratedProjection needs one.
+     */
+    virtual std::optional<double> sample_scale(std::mt19937_64& rng) const;
 
     /// The scores are |x - y|, squared if the norm is L2.
     void score_block(

@@ -139,6 +139,8 @@ struct HomogeneousKernelMap : FeatureMap {
             const override;
 
     void map(size_t n, const float* x, float* xt) const override;
+    /// Maps only the components that are not 0.
+    void map_sparse(const SparseVectors& x, float* xt) const override;
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;

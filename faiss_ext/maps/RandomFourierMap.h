@@ -19,10 +19,11 @@ namespace faiss_ext {
  *
  * first all cosines, then all sines. |z(x)| = 1, and E z(x) . z(y) = K(x - y).
  *
- * If the omega_i are independent, as they are with proj=dense, then P(|z(x) .
- * z(y) - K| > e) <= 2 exp(-dims e^2 / 4) for one pair (Hoeffding's inequality
- * for the mean of dims / 2 cosines). proj=structured, the default for kernels
- * of the L2 norm, takes them from random rotations, which is faster and more
+ * If the omega_i are independent, as they are with proj=dense and
+ * proj=generated, then P(|z(x) . z(y) - K| > e) <= 2 exp(-dims e^2 / 4) for one
+ * pair (Hoeffding's inequality for the mean of dims / 2 cosines).
+ * proj=structured, the default for kernels of the L2 norm and up to 2^17
+ * dimensions, takes them from random rotations, which is faster and more
  * accurate.
  *
  *     auto index = index_factory(d, "RFF512(gaussian),IVF1024,PQ64");
@@ -57,6 +58,7 @@ struct RandomFourierMap : FeatureMap {
             const ProjectionChoice& proj = {});
 
     void map(size_t n, const float* x, float* xt) const override;
+    void map_sparse(const SparseVectors& x, float* xt) const override;
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
@@ -72,6 +74,9 @@ struct RandomFourierMap : FeatureMap {
 
    private:
     void draw();
+    /// Calls project(phases), and maps the phases of n vectors.
+    template <class F>
+    void map_phases(size_t n, float* xt, F&& project) const;
 };
 
 } // namespace faiss_ext

@@ -33,6 +33,7 @@ struct DenseProjection : Projection {
 
    protected:
     void multiply(size_t n, const float* x, float* y) const override;
+    void multiply_sparse(const SparseVectors& x, float* y) const override;
 };
 
 } // namespace faiss_ext

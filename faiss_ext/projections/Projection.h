@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
 
@@ -30,6 +31,14 @@ struct Projection : HasFields {
      */
     void apply(size_t n, const float* x, float* y) const;
 
+    /** Like apply, for sparse vectors whose columns ascend and occur once
+     * (CanonicalVectors). Results are the same as for dense ones, bit for bit.
+     *
+     * @param x   vectors of dimension d_in
+     * @param y   size x.n * d_out
+     */
+    void apply_sparse(const SparseVectors& x, float* y) const;
+
     /// The matrix A row by row, size d_out * d_in.
     virtual std::vector<float> matrix() const = 0;
 
@@ -46,6 +55,10 @@ struct Projection : HasFields {
    protected:
     /// Does apply() for vectors whose components are at most 2^64.
     virtual void multiply(size_t n, const float* x, float* y) const = 0;
+
+    /// Does apply_sparse() for vectors whose components are at most 2^64. By
+    /// default it makes a dense copy of one vector at a time.
+    virtual void multiply_sparse(const SparseVectors& x, float* y) const;
 };
 
 template <>

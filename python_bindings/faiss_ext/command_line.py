@@ -41,7 +41,6 @@ import sys
 import faiss
 import numpy as np
 
-from . import sparse_files
 from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
@@ -65,7 +64,8 @@ from .showing import class_name, text
 from .sources import as_floats
 from .sparse_vectors import is_sparse
 from .timing import Stopwatch
-from .vector_files import VectorFileError, lazy_vectors, read_vectors
+from .vector_files import (
+    SVMLIGHT, VectorFileError, lazy_vectors, read_vectors)
 
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
@@ -425,10 +425,19 @@ def vectors_for(index, x, name):
     if not bits:
         x = as_floats(x, name)
     if is_sparse(x):
-        x = sparse_files.widened(x, width, name)
+        x = widened(x, width, name)
     if x.shape[1] != width:
         raise VectorFileError(f"{name}: vectors of {x.shape[1]} components, "
                               f"the index takes {width}")
+    return x
+
+
+def widened(x, d, path):
+    """Sparse vectors with d columns, if their file does not say how many."""
+    if not str(path).endswith(SVMLIGHT) or x.shape[1] >= d:
+        return x
+    x = x.copy()
+    x.resize(x.shape[0], d)
     return x
 
 

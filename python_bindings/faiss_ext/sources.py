@@ -5,9 +5,8 @@ import os
 
 import numpy as np
 
-from . import sparse_files
 from .arguments import as_array
-from .sparse_vectors import is_sparse
+from .sparse_vectors import float_components, is_sparse
 from .vector_files import VectorFileError, checked_name, lazy_vectors
 
 
@@ -100,7 +99,7 @@ def as_floats(x, name, first=0):
     `first` is the number of the first vector, or an array of all numbers.
     """
     if is_sparse(x):
-        x, wrong = sparse_files.as_floats(x)
+        x, wrong = float_components(x)
     else:
         with np.errstate(over="ignore"):  # infinities are reported below
             x = np.ascontiguousarray(x, dtype="float32")

@@ -4,6 +4,8 @@
 SciPy itself is not imported; whatever has ``tocsr`` is taken.
 """
 
+import math
+
 import faiss
 import numpy as np
 
@@ -71,6 +73,20 @@ def as_columns(indices, d, indptr, where):
             raise ValueError(f"{where}: column {int(indices[at])} of vector "
                              f"{row} is out of range, expected 0 to {d - 1}")
     return np.ascontiguousarray(indices, dtype="int32")
+
+
+def float_components(x):
+    """CSR with float32 components, and the row and column of one that is not
+    finite, or None."""
+    with np.errstate(over="ignore"):  # infinities are reported
+        x = x.tocsr().astype("float32", copy=False)
+    if math.isfinite(x.data.sum(dtype="float64")):
+        return x, None
+    wrong = np.flatnonzero(~np.isfinite(x.data))
+    if not len(wrong):
+        return x, None
+    row = int(np.searchsorted(x.indptr, wrong[0], side="right")) - 1
+    return x, (row, int(x.indices[wrong[0]]))
 
 
 # ---------------------------------------------------------- calls of indexes

@@ -21,10 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import sparse_files
-
 SUFFIXES = (".fvecs", ".bvecs", ".npy", ".npz", ".hdf5", ".h5", ".parquet",
             ".csv", ".svm", ".svmlight", ".libsvm", ".h5ad")
+SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 WITH_PARTS = (".npz", ".hdf5", ".h5", ".parquet", ".h5ad")
 MOST_COMPRESSED = 1100  # largest compression ratio; deflate's is 1,032
 DIMENSIONS = {1: "one dimension", 2: "two dimensions"}
@@ -173,16 +172,16 @@ def _read(path, part, read_hdf5):
             vectors = _read_vecs(path, np.dtype("u1"))
         elif path.suffix == ".npy":
             vectors = _read_npy(path)
-        elif path.suffix == ".npz" and sparse_files.is_sparse_npz(path):
+        elif path.suffix == ".npz" and _is_sparse_npz(path):
             vectors = _read_sparse_npz(path)
         elif path.suffix == ".npz":
             vectors = _read_npz(path, part)
         elif path.suffix == ".h5ad":
-            vectors = sparse_files.read_h5ad(path, part)
-        elif path.suffix in sparse_files.SVMLIGHT:
-            vectors = sparse_files.read_svmlight(path)
-        elif sparse_files.is_folder(path):
-            vectors = sparse_files.read_folder(path)
+            vectors = _read_h5ad(path, part)
+        elif path.suffix in SVMLIGHT:
+            vectors = _read_svmlight(path)
+        elif _is_sparse_folder(path):
+            vectors = _read_sparse_folder(path)
         elif path.suffix == ".csv":
             vectors = _read_csv(path)
         elif path.suffix in (".hdf5", ".h5"):
@@ -302,15 +301,6 @@ def _read_npy(path):
     with np.errstate(over="ignore"):  # the header may claim any shape
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     return _checked_array(path, vectors)
-
-
-def _read_sparse_npz(path):
-    with zipfile.ZipFile(path) as file:
-        for info in file.infolist():
-            with file.open(info) as member:
-                shape, dtype = _npy_header(member)
-            _check_size(path, shape, dtype.itemsize)
-    return sparse_files.read_npz(path)
 
 
 def _read_npz(path, name):
@@ -576,3 +566,73 @@ def _read_idx(path):
         raise VectorFileError(f"{path}: {' x '.join(map(str, shape))} values "
                               f"need {expected} bytes, {problem}")
     return np.frombuffer(raw, dtype).reshape(shape[0], math.prod(shape[1:]))
+
+
+# ---------------------------------------------------------- sparse vectors
+
+# arrays of a folder of sparse vectors
+ARRAYS = ("indptr", "indices", "data")
+# classes of matrices in AnnData's files
+ENCODINGS = {"csr_matrix": "csr_array", "csc_matrix": "csc_array"}
+
+
+def _read_sparse_npz(path):
+    with zipfile.ZipFile(path) as file:
+        for info in file.infolist():
+            with file.open(info) as member:
+                shape, dtype = _npy_header(member)
+            _check_size(path, shape, dtype.itemsize)
+    import scipy.sparse
+    return scipy.sparse.load_npz(path).tocsr()
+
+
+def _is_sparse_npz(path):
+    """Whether scipy.sparse.save_npz has written an .npz file."""
+    with zipfile.ZipFile(path) as file:
+        names = {name.removesuffix(".npy") for name in file.namelist()}
+    return {"format", "shape", "data"} <= names
+
+
+def _read_svmlight(path):
+    from sklearn.datasets import load_svmlight_file
+    return load_svmlight_file(str(path), dtype=np.float32)[0]
+
+
+def _read_h5ad(path, part):
+    """X, or another matrix of AnnData such as "layers/counts"."""
+    import h5py
+    import scipy.sparse
+    with h5py.File(path, "r") as file:
+        found = file.get(part or "X")
+        if isinstance(found, h5py.Dataset):
+            return found[()]
+        encoding = "" if found is None else found.attrs.get("encoding-type", "")
+        if encoding not in ENCODINGS:
+            raise ValueError(f"'{part or 'X'}' is not a matrix of AnnData")
+        make = getattr(scipy.sparse, ENCODINGS[encoding])
+        return make(tuple(found[name][()] for name in ("data", "indices", "indptr")),
+                    shape=tuple(found.attrs["shape"])).tocsr()
+
+
+def _is_sparse_folder(path):
+    return path.is_dir() and (path / "indptr.npy").exists()
+
+
+def _read_sparse_folder(path):
+    """Maps the arrays of a folder: indptr.npy, indices.npy and data.npy, and
+    shape.npy if it is there."""
+    import scipy.sparse
+    indptr, indices, data = (
+        np.load(path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        for name in ARRAYS)
+    if any(array.ndim != 1 for array in (indptr, indices, data)):
+        raise ValueError("indptr, indices and data must have one dimension")
+    shape = path / "shape.npy"
+    if shape.exists():
+        n, d = map(int, np.load(shape, allow_pickle=False))
+    else:
+        n, d = len(indptr) - 1, int(indices.max(initial=0)) + 1
+    if n != len(indptr) - 1:
+        raise ValueError(f"{n} vectors in shape.npy, {len(indptr) - 1} in "
+                         "indptr.npy")
+    return scipy.sparse.csr_array((data, indices, indptr), shape=(n, d), copy=False)

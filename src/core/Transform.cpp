@@ -23,19 +23,23 @@ void Transform::reverse_transform(idx_t, const float*, float*) const {
             "keep the vectors outside of the index");
 }
 
-void Transform::train(idx_t n, const float* x) {
-    check_input(n, x, "train");
-    if (is_trained) {
-        return;
-    }
+template <class F>
+void Transform::train_by(F&& learn) {
     check_fields(*this);
     const std::unique_ptr<Transform> before = copy_transform();
     try {
-        learn(n, x);
+        learn();
         is_trained = true;
     } catch (...) {
         assign_transform(*before);
         throw;
+    }
+}
+
+void Transform::train(idx_t n, const float* x) {
+    check_input(n, x, "train");
+    if (!is_trained) {
+        train_by([&] { learn(n, x); });
     }
 }
 
@@ -45,11 +49,22 @@ void Transform::train_sparse(const SparseVectors& x) {
     if (is_trained) {
         return;
     }
-    const std::vector<float> sample = dense_sample(canonical.get());
-    train(idx_t(sample.size()) / d_in, sample.data());
+    train_by([&] {
+        if (learn_sparse(canonical.get())) {
+            return;
+        }
+        const std::vector<float> sample = dense_sample(canonical.get());
+        const idx_t n = idx_t(sample.size()) / d_in;
+        check_input(n, sample.data(), "train");
+        learn(n, sample.data());
+    });
 }
 
 void Transform::learn(idx_t, const float*) {}
+
+bool Transform::learn_sparse(const SparseVectors&) {
+    return false;
+}
 
 void Transform::check_input(idx_t n, const float* x, const char* where) const {
     check_vectors(n, x, d_in, where);

@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "hashes/angle.h"
+#include "maps/homogeneous_sparse.h"
 
 namespace faiss_ext {
 
@@ -38,10 +39,7 @@ void AdditiveKernelHash::set_dimensions(int d, int nbits) {
 
 void AdditiveKernelHash::fields(FieldVisitor& v) const {
     map.fields(v);
-    centered_fields(
-            v,
-            {ProjectionChoice::Kind::structured,
-             ProjectionChoice::Kind::dense});
+    centered_fields(v);
 }
 
 void AdditiveKernelHash::init() {
@@ -68,6 +66,13 @@ const float* AdditiveKernelHash::features(
         float* space) const {
     map.map(n, x, space);
     return space;
+}
+
+std::optional<SparseVectors> AdditiveKernelHash::sparse_features(
+        const SparseVectors& x,
+        SparseRows& space) const {
+    space = map_to_sparse(map, x);
+    return space.get();
 }
 
 void AdditiveKernelHash::check_vectors(

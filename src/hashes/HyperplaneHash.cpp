@@ -7,6 +7,7 @@
 #include <faiss_ext/kernels/NormalizedKernel.h>
 #include <faiss_ext/projections/BilinearProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/GeneratedProjection.h>
 
 #include "core/check.h"
 #include "hashes/angle.h"
@@ -49,14 +50,23 @@ HyperplaneHash::HyperplaneHash(
         proj.shuffle = !bilinear->source.empty();
     } else if (dynamic_cast<const DenseProjection*>(this->projection.get())) {
         proj = ProjectionChoice::Kind::dense;
+    } else if (dynamic_cast<const GeneratedProjection*>(
+                       this->projection.get())) {
+        proj = ProjectionChoice::Kind::generated;
+    } else {
+        proj = ProjectionChoice::Kind::structured;
     }
     check_fields(*this);
     is_trained = !center;
 }
 
-void HyperplaneHash::fields(FieldVisitor& v) const {
+std::vector<ProjectionChoice::Kind> HyperplaneHash::projection_kinds() const {
     using Kind = ProjectionChoice::Kind;
-    centered_fields(v, {Kind::structured, Kind::dense, Kind::bilinear});
+    return {Kind::structured, Kind::dense, Kind::bilinear, Kind::generated};
+}
+
+void HyperplaneHash::fields(FieldVisitor& v) const {
+    centered_fields(v);
 }
 
 double HyperplaneHash::expected_hamming(double kernel_value) const {
@@ -72,6 +82,12 @@ std::pair<double, double> HyperplaneHash::hamming_bounds(
     }
     const double bits = expected_hamming(kernel_value);
     return {bits, bits};
+}
+
+std::optional<SparseVectors> HyperplaneHash::sparse_features(
+        const SparseVectors& x,
+        SparseRows&) const {
+    return x;
 }
 
 void HyperplaneHash::check_vectors(

@@ -84,7 +84,7 @@ std::pair<double, double> KernelHash::kernel_interval(
     FAISS_EXT_THROW_IF_NOT_FMT(
             has_independent_bits() &&
                     hamming_bounds(inside) != std::pair(0.0, double(nbits)),
-            "kernel_interval: not available for %s, because its bits are not independent or no bounds are known; use CWS, or SIK, AHK or RHBE with proj=dense and without learnt directions",
+            "kernel_interval: not available for %s, because its bits are not independent or no bounds are known; use CWS, or SIK, AHK or RHBE with proj=dense or proj=generated and without learnt directions",
             description().c_str());
     const double deviation = std::sqrt(nbits * std::log(2 / failure) / 2);
     const auto [low, high] =
@@ -139,7 +139,7 @@ double KernelHash::covariance_of_pair(const float* x, const float* y) const {
     check_pair(x, y, "covariance_of_pair");
     FAISS_EXT_THROW_IF_NOT_FMT(
             has_independent_bits(),
-            "covariance_of_pair: the covariance of the bits of %s is not known; use independent random directions (proj=dense, rot=random), or BSIK",
+            "covariance_of_pair: the covariance of the bits of %s is not known; use independent random directions (proj=dense or proj=generated, rot=random), or BSIK",
             description().c_str());
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "core/sparse_rows.h"
 #include "hashes/angle.h"
 #include "hashes/learned_rotation.h"
 #include "projections/draw.h"
@@ -55,6 +56,23 @@ void ProjectionHash::margins(size_t n, const float* x, float* margins) const {
     finish(n, margins);
 }
 
+std::optional<SparseVectors> ProjectionHash::sparse_features(
+        const SparseVectors&,
+        SparseRows&) const {
+    return std::nullopt;
+}
+
+void ProjectionHash::map_sparse(const SparseVectors& x, float* margins) const {
+    check_projection(true);
+    SparseRows space;
+    if (const auto phi = sparse_features(x, space)) {
+        projection->apply_sparse(*phi, margins);
+        finish(x.n, margins);
+    } else {
+        KernelHash::map_sparse(x, margins);
+    }
+}
+
 void ProjectionHash::learned_fields(FieldVisitor& v, size_t num_thresholds)
         const {
     v.learned_part("projection", projection);
@@ -71,9 +89,12 @@ void ProjectionHash::check_projection(bool is_drawn) const {
             nbits);
 }
 
-void CenteredHash::centered_fields(
-        FieldVisitor& v,
-        const std::vector<ProjectionChoice::Kind>& kinds) const {
+std::vector<ProjectionChoice::Kind> CenteredHash::projection_kinds() const {
+    using Kind = ProjectionChoice::Kind;
+    return {Kind::structured, Kind::dense, Kind::generated};
+}
+
+void CenteredHash::centered_fields(FieldVisitor& v) const {
     v.word("rot",
            rot,
            {"random", "pca", "itq"},
@@ -84,7 +105,7 @@ void CenteredHash::centered_fields(
     }
     v.integer("seed", seed, 0, INT64_MAX, "seed of the projection");
     if (is_random) {
-        proj.fields(v, d_in, kinds);
+        proj.fields(v, d_in, num_features(), projection_kinds());
     }
     learned_fields(v, is_centered() && is_trained ? nbits : 0);
     v.learned("mean_value", mean_value);
@@ -92,6 +113,7 @@ void CenteredHash::centered_fields(
 
 void CenteredHash::init() {
     check_fields(*this);
+    proj.set_kind(num_features(), projection_kinds());
     proj.set_shape(d_in);
     projection = nullptr;
     if (rot == Rotation::random) {
@@ -102,6 +124,7 @@ void CenteredHash::init() {
 }
 
 void CenteredHash::restore() {
+    proj.set_kind(num_features(), projection_kinds());
     check_projection(is_trained || rot == Rotation::random);
     FAISS_EXT_THROW_IF_NOT_MSG(
             (is_centered() || is_trained) && mean_value >= 0 && mean_value <= 1,
@@ -132,13 +155,27 @@ double CenteredHash::expected_hamming_of_pair(const float* x, const float* y)
 }
 
 bool CenteredHash::has_independent_bits() const {
-    return rot == Rotation::random &&
-            proj.kind == ProjectionChoice::Kind::dense;
+    return rot == Rotation::random && proj.is_independent();
 }
+
+namespace {
+
+constexpr idx_t most_for_mean = 65536;
+
+/// The sums of features are computed block by block, so that they do not depend
+/// on the number of threads.
+constexpr idx_t mean_block = 1024;
+
+/// Returns |mu|^2 / mean |phi|^2.
+double share_of_mean(double square, double mean_square) {
+    return mean_square > 0 ? std::min(square / mean_square, 1.0) : 0;
+}
+
+} // namespace
 
 void CenteredHash::learn(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(n > 0, "train: 0 vectors, expected at least 1");
-    constexpr idx_t most_for_mean = 65536, most_for_rotation = 16384;
+    constexpr idx_t most_for_rotation = 16384;
     const std::vector<idx_t> ids = sample_ids(n, most_for_mean, seed);
     double mean_square = 0;
     const std::vector<float> mean = learn_mean(ids, x, mean_square);
@@ -167,10 +204,9 @@ std::vector<float> CenteredHash::learn_mean(
         const std::vector<idx_t>& ids,
         const float* x,
         double& mean_square) {
-    constexpr idx_t block = 1024;
+    constexpr idx_t block = mean_block;
     const idx_t m = ids.size(), nblocks = (m + block - 1) / block;
-    // the sums of the features, then of their squares, block by block, so that
-    // they do not depend on the number of threads
+    // the sums of the features, then of their squares
     const size_t size = num_features();
     std::vector<double> sums(nblocks * (size + 1));
     parallel_blocks(nblocks, 1, [&](idx_t b, idx_t) {
@@ -198,8 +234,76 @@ std::vector<float> CenteredHash::learn_mean(
         square += means[k] * means[k];
     }
     mean_square = means[size];
-    mean_value = mean_square > 0 ? std::min(square / mean_square, 1.0) : 0;
+    mean_value = share_of_mean(square, mean_square);
     return {means.begin(), means.end() - 1};
+}
+
+bool CenteredHash::learn_sparse(const SparseVectors& x) {
+    SparseRows space;
+    if (rot != Rotation::random || !sparse_features(x.slice(0, 0), space)) {
+        return false;
+    }
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            x.n > 0, "train: 0 vectors, expected at least 1");
+    // the same sums in the same order as in learn_mean, for the columns that
+    // have components
+    struct Component {
+        int32_t column, block;
+        float value;
+    };
+    const std::vector<idx_t> ids = sample_ids(x.n, most_for_mean, seed);
+    std::vector<Component> components;
+    std::vector<double> squares((ids.size() + mean_block - 1) / mean_block);
+    Steps steps;
+    for (size_t i = 0; i < ids.size(); i++) {
+        steps.next();
+        const auto block = int32_t(i / mean_block);
+        const SparseVectors phi =
+                *sparse_features(x.slice(ids[i], ids[i] + 1), space);
+        double square = 0;
+        for (int64_t j = phi.indptr[0]; j < phi.indptr[1]; j++) {
+            components.push_back({phi.indices[j], block, phi.values[j]});
+            square += double(phi.values[j]) * phi.values[j];
+        }
+        squares[block] += square;
+    }
+    std::stable_sort(
+            components.begin(),
+            components.end(),
+            [](const Component& a, const Component& b) {
+                return a.column < b.column;
+            });
+    SparseRows mean;
+    mean.d = num_features();
+    const auto count = double(ids.size());
+    double square = 0;
+    for (size_t i = 0; i < components.size();) {
+        const int32_t column = components[i].column;
+        double sum = 0;
+        while (i < components.size() && components[i].column == column) {
+            const int32_t block = components[i].block;
+            double part = 0;
+            for (; i < components.size() && components[i].column == column &&
+                 components[i].block == block;
+                 i++) {
+                part += components[i].value;
+            }
+            sum += part;
+        }
+        sum /= count;
+        square += sum * sum;
+        mean.indices.push_back(column);
+        mean.values.push_back(float(sum));
+    }
+    mean.indptr = {0, int64_t(mean.indices.size())};
+    double mean_square = 0;
+    for (double s : squares) {
+        mean_square += s;
+    }
+    mean_value = share_of_mean(square, mean_square / count);
+    threshold.resize(nbits);
+    projection->apply_sparse(mean.get(), threshold.data());
+    return true;
 }
 
 } // namespace faiss_ext

@@ -47,7 +47,7 @@ ShiftInvariantHash::ShiftInvariantHash(
 void ShiftInvariantHash::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a shift-invariant kernel");
     v.integer("seed", seed, 0, INT64_MAX, "seed of the projection");
-    proj.fields(v, d_in, frequency_kinds(kernel.get()));
+    proj.fields(v, d_in, d_in, frequency_kinds(kernel.get()));
     drawn_fields(v);
 }
 
@@ -59,7 +59,7 @@ void ShiftInvariantHash::drawn_fields(FieldVisitor& v) const {
 
 void ShiftInvariantHash::init() {
     check_fields(*this);
-    proj.set_kind(frequency_kinds(kernel.get()));
+    proj.set_kind(d_in, frequency_kinds(kernel.get()));
     proj.set_shape(d_in);
     is_trained = kernel->is_trained;
     if (is_trained) {
@@ -68,6 +68,7 @@ void ShiftInvariantHash::init() {
 }
 
 void ShiftInvariantHash::restore() {
+    proj.set_kind(d_in, frequency_kinds(kernel.get()));
     check_projection(is_trained);
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel->is_trained == is_trained,
@@ -93,6 +94,12 @@ void ShiftInvariantHash::learn(idx_t n, const float* x) {
     kernel->train(n, x, d_in);
     kernel->check_phases(n, x, d_in, "train");
     draw();
+}
+
+std::optional<SparseVectors> ShiftInvariantHash::sparse_features(
+        const SparseVectors& x,
+        SparseRows&) const {
+    return x;
 }
 
 void ShiftInvariantHash::check_vectors(
@@ -165,7 +172,7 @@ double ShiftInvariantHash::expected_hamming_of_pair(
 }
 
 bool ShiftInvariantHash::has_independent_bits() const {
-    return proj.kind == ProjectionChoice::Kind::dense;
+    return proj.is_independent();
 }
 
 void ShiftInvariantHash::query_weights(size_t n, float* weights) const {

@@ -6,6 +6,8 @@
 #include <numbers>
 #include <numeric>
 
+#include <faiss_ext/projections/GeneratedProjection.h>
+
 #include "core/check.h"
 #include "hashes/angle.h"
 #include "projections/random_projection.h"
@@ -24,6 +26,12 @@ void SignCauchyHash::fields(FieldVisitor& v) const {
 
 void SignCauchyHash::init() {
     check_fields(*this);
+    constexpr int64_t most_stored = 1 << 26; // numbers
+    if (int64_t(d_in) * nbits > most_stored) {
+        projection = std::make_unique<GeneratedProjection>(
+                d_in, nbits, seed, GeneratedProjection::Law::cauchy);
+        return;
+    }
     projection = std::make_unique<DenseProjection>(
             random_projection<std::cauchy_distribution<double>>(
                     d_in, nbits, seed));
@@ -31,6 +39,12 @@ void SignCauchyHash::init() {
 
 void SignCauchyHash::restore() {
     check_projection(is_trained);
+}
+
+std::optional<SparseVectors> SignCauchyHash::sparse_features(
+        const SparseVectors& x,
+        SparseRows&) const {
+    return x;
 }
 
 void SignCauchyHash::check_vectors(

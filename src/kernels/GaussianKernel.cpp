@@ -48,6 +48,10 @@ void GaussianKernel::sample_frequency(
     }
 }
 
+std::optional<double> GaussianKernel::sample_scale(std::mt19937_64&) const {
+    return 1;
+}
+
 void GaussianKernel::kernel_of_norms(size_t n, float* v, bool distance) const {
     exponential_kernel(gamma / 2, n, v, distance);
 }

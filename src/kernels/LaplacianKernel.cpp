@@ -48,6 +48,10 @@ void LaplacianKernel::sample_frequency(
     }
 }
 
+std::optional<double> LaplacianKernel::sample_scale(std::mt19937_64&) const {
+    return 1;
+}
+
 void LaplacianKernel::kernel_of_norms(size_t n, float* v, bool distance) const {
     exponential_kernel(gamma, n, v, distance);
 }

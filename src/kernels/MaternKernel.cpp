@@ -113,13 +113,18 @@ void MaternKernel::sample_frequency(
         std::mt19937_64& rng,
         size_t d,
         float* omega) const {
-    // a normal vector divided by the root of an independent chi^2 / (2 nu)
-    std::gamma_distribution<double> gamma_nu(nu);
-    const double s = std::sqrt(nu / gamma_nu(rng));
+    const double s = sample_scale(rng).value();
     std::normal_distribution<double> normal;
     for (size_t k = 0; k < d; k++) {
         omega[k] = float(s * normal(rng));
     }
+}
+
+std::optional<double> MaternKernel::sample_scale(std::mt19937_64& rng) const {
+    // frequencies are normal vectors divided by the root of an independent
+    // chi^2 / (2 nu)
+    std::gamma_distribution<double> gamma_nu(nu);
+    return std::sqrt(nu / gamma_nu(rng));
 }
 
 } // namespace faiss_ext

@@ -117,6 +117,11 @@ double ShiftInvariantKernel::lipschitz_constant(size_t d) const {
     return inverse_length() * std::sqrt(double(d) * frequency_variance());
 }
 
+std::optional<double> ShiftInvariantKernel::sample_scale(
+        std::mt19937_64&) const {
+    return std::nullopt;
+}
+
 void ShiftInvariantKernel::kernel_of_norms(size_t n, float* v, bool distance)
         const {
     const double s = inverse_length();

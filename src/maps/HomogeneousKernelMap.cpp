@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "maps/homogeneous_sparse.h"
 #include "simd/homogeneous_map.h"
 
 namespace faiss_ext {
@@ -132,9 +133,9 @@ void HomogeneousKernelMap::init() {
     }
     const int64_t dimension = int64_t(d_in) * components();
     FAISS_EXT_THROW_IF_NOT_FMT(
-            dimension <= (1 << 30),
+            dimension <= INT32_MAX,
             "HomogeneousKernelMap: %d dimensions of order %d make %" PRId64
-            " dimensions, expected at most 2^30",
+            " dimensions, expected at most 2^31 - 1",
             d_in,
             order,
             dimension);
@@ -154,35 +155,90 @@ void HomogeneousKernelMap::check_vectors(
     }
 }
 
-void HomogeneousKernelMap::map(size_t n, const float* x, float* xt) const {
-    const simd::HomogeneousMap map = {
-            amplitudes.size() - 1,
-            amplitudes.data(),
-            period > 0 ? float(2 * pi / period) : 0,
-            float(degree / 2)};
-    for (size_t i = 0; i < n; i++) {
-        const float* row = x + i * d_in;
+namespace {
+
+/// Maps `size` components of vectors. Component c of x[k] goes to out[c * size
+/// + k]. Since zeros map to zeros and do not change the sum, the components of
+/// a vector that are not 0 suffice.
+struct ComponentMap {
+    simd::HomogeneousMap map;
+    bool normalises;
+
+    explicit ComponentMap(const HomogeneousKernelMap& m)
+            : map{m.amplitudes.size() - 1,
+                  m.amplitudes.data(),
+                  m.period > 0 ? float(2 * pi / m.period) : 0,
+                  float(m.degree / 2)},
+              normalises(m.norm == HomogeneousKernelMap::Norm::l1) {}
+
+    void operator()(size_t size, const float* x, float* out) const {
         float scale = 1;
         std::vector<float> scaled;
-        if (norm == Norm::l1) {
+        if (normalises) {
             double sum = 0;
-            for (int k = 0; k < d_in; k++) {
-                sum += std::abs(row[k]);
+            for (size_t k = 0; k < size; k++) {
+                sum += std::abs(x[k]);
             }
             // the inverse would underflow, or the components would count as 0
             if (sum > 1e30 || (sum > 0 && sum < 1e-20)) {
                 const float factor = sum > 1 ? 1e-30f : 1e30f;
-                scaled.assign(row, row + d_in);
+                scaled.assign(x, x + size);
                 for (float& v : scaled) {
                     v *= factor;
                 }
                 sum *= factor;
-                row = scaled.data();
+                x = scaled.data();
             }
             scale = sum == 0 ? 0 : float(1 / sum);
         }
-        simd::homogeneous_map(map, d_in, row, scale, xt + i * d_out);
+        simd::homogeneous_map(map, size, x, scale, out);
     }
+};
+
+} // namespace
+
+void HomogeneousKernelMap::map(size_t n, const float* x, float* xt) const {
+    const ComponentMap map(*this);
+    for (size_t i = 0; i < n; i++) {
+        map(d_in, x + i * d_in, xt + i * d_out);
+    }
+}
+
+void HomogeneousKernelMap::map_sparse(const SparseVectors& x, float* xt) const {
+    const SparseRows mapped = map_to_sparse(*this, x);
+    for (idx_t i = 0; i < x.n; i++, xt += d_out) {
+        std::fill_n(xt, d_out, 0.0f);
+        for (int64_t j = mapped.indptr[i]; j < mapped.indptr[i + 1]; j++) {
+            xt[mapped.indices[j]] = mapped.values[j];
+        }
+    }
+}
+
+SparseRows map_to_sparse(
+        const HomogeneousKernelMap& map,
+        const SparseVectors& x) {
+    const ComponentMap of_components(map);
+    const size_t components = map.components();
+    const size_t total = components * size_t(x.indptr[x.n] - x.indptr[0]);
+    SparseRows rows;
+    rows.d = map.d_out;
+    rows.indptr = {0};
+    rows.indices.resize(total);
+    rows.values.resize(total);
+    size_t to = 0;
+    for (idx_t i = 0; i < x.n; i++) {
+        const size_t size = x.num_components(i);
+        const int64_t at = x.indptr[i];
+        of_components(size, x.values + at, rows.values.data() + to);
+        for (size_t c = 0; c < components; c++) {
+            for (size_t k = 0; k < size; k++, to++) {
+                rows.indices[to] =
+                        int32_t(int64_t(c) * map.d_in + x.indices[at + k]);
+            }
+        }
+        rows.indptr.push_back(to);
+    }
+    return rows;
 }
 
 void HomogeneousKernelMap::reverse_transform(idx_t n, const float* xt, float* x)

@@ -28,7 +28,7 @@ void RandomFourierMap::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a shift-invariant kernel");
     v.integer("dims", dims, 2, 1 << 26, "output dimension, even");
     v.integer("seed", seed, 0, INT64_MAX, "seed of the frequencies");
-    proj.fields(v, d_in, frequency_kinds(kernel.get()));
+    proj.fields(v, d_in, d_in, frequency_kinds(kernel.get()));
     v.learned_part("projection", projection);
 }
 
@@ -44,7 +44,7 @@ void RandomFourierMap::init() {
                 "dims is " + std::to_string(dims) +
                         ", expected an even number: half are cosines, half sines");
     }
-    proj.set_kind(frequency_kinds(kernel.get()));
+    proj.set_kind(d_in, frequency_kinds(kernel.get()));
     d_out = dims;
     is_trained = kernel->is_trained;
     if (is_trained) {
@@ -54,6 +54,7 @@ void RandomFourierMap::init() {
 
 void RandomFourierMap::restore() {
     d_out = dims;
+    proj.set_kind(d_in, frequency_kinds(kernel.get()));
     FAISS_EXT_THROW_IF_NOT_MSG(
             dims % 2 == 0 && kernel->is_trained == is_trained &&
                     bool(projection) == is_trained &&
@@ -88,13 +89,24 @@ void RandomFourierMap::check_vectors(
 }
 
 void RandomFourierMap::map(size_t n, const float* x, float* xt) const {
+    map_phases(n, xt, [&](float* phases) { projection->apply(n, x, phases); });
+}
+
+void RandomFourierMap::map_sparse(const SparseVectors& x, float* xt) const {
+    map_phases(x.n, xt, [&](float* phases) {
+        projection->apply_sparse(x, phases);
+    });
+}
+
+template <class F>
+void RandomFourierMap::map_phases(size_t n, float* xt, F&& project) const {
     const size_t half = dims / 2;
     FAISS_EXT_THROW_IF_NOT_MSG(
             projection && projection->d_in == d_in &&
                     projection->d_out == int(half) && d_out == dims,
             "the map is not trained; call train first");
     const Scratch phases(n * half);
-    projection->apply(n, x, phases.get());
+    project(phases.get());
     const float length = float(std::sqrt(2.0 / dims));
     for (size_t i = 0; i < n; i++) {
         simd::cos_sin_turns(

@@ -44,6 +44,20 @@ void DenseProjection::multiply(size_t n, const float* x, float* y) const {
     simd::project(n, x, d_out, panels.data(), d_in, y);
 }
 
+void DenseProjection::multiply_sparse(const SparseVectors& x, float* y) const {
+    for (idx_t i = 0; i < x.n; i++) {
+        const int64_t at = x.indptr[i];
+        simd::project_sparse(
+                x.num_components(i),
+                x.indices + at,
+                x.values + at,
+                d_out,
+                panels.data(),
+                d_in,
+                y + i * d_out);
+    }
+}
+
 void DenseProjection::fields(FieldVisitor& v) const {
     Projection::fields(v);
     v.array("panels", panels, simd::packed_size(d_in, d_out));

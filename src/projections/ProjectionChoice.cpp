@@ -9,28 +9,58 @@
 
 namespace faiss_ext {
 
+namespace {
+
+bool contains(
+        const std::vector<ProjectionChoice::Kind>& kinds,
+        ProjectionChoice::Kind kind) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+} // namespace
+
+ProjectionChoice::Kind ProjectionChoice::default_kind(
+        int features,
+        const std::vector<Kind>& kinds) {
+    return features > most_stored_inputs && contains(kinds, Kind::generated)
+            ? Kind::generated
+            : kinds.at(0);
+}
+
 void ProjectionChoice::fields(
         FieldVisitor& v,
         int d,
+        int features,
         const std::vector<Kind>& kinds) const {
-    const std::vector<std::string> all = {"structured", "dense", "bilinear"};
+    const std::vector<std::string> all = {
+            "structured", "dense", "bilinear", "generated", "auto"};
+    std::vector<Kind> choices = kinds;
+    choices.push_back(Kind::automatic);
     std::vector<std::string> words;
-    words.reserve(kinds.size());
-    for (Kind k : kinds) {
+    words.reserve(choices.size());
+    for (Kind k : choices) {
         words.push_back(all[int(k)]);
     }
-    const auto found = std::find(kinds.begin(), kinds.end(), kind);
-    if (found == kinds.end() && kind != Kind::structured) {
+    Kind shown = kind;
+    if (kind == Kind::structured && !contains(kinds, kind)) {
+        shown = kinds.at(0);
+    }
+    // strings leave out the default; files have the kind itself
+    if (kind != Kind::automatic && !v.wants_all() &&
+        shown == default_kind(features, kinds)) {
+        shown = Kind::automatic;
+    }
+    const auto found = std::find(choices.begin(), choices.end(), shown);
+    if (found == choices.end()) {
         throw FieldError(
                 "proj",
                 "proj is " + all.at(int(kind)) + ", expected " + join(words));
     }
-    int chosen = found == kinds.end() ? 0 : int(found - kinds.begin());
+    int chosen = int(found - choices.begin());
     v.word("proj", chosen, words, "form of the random projection");
-    v.assign(kind, kinds.at(chosen));
+    v.assign(kind, choices.at(chosen));
     if (kind == Kind::bilinear ||
-        (v.wants_all() &&
-         std::count(kinds.begin(), kinds.end(), Kind::bilinear))) {
+        (v.wants_all() && contains(kinds, Kind::bilinear))) {
         bilinear_fields(v, d);
     }
 }
@@ -54,9 +84,10 @@ void ProjectionChoice::bilinear_fields(FieldVisitor& v, int d) const {
     v.flag("shuffle", shuffle, "shuffle the components");
 }
 
-void ProjectionChoice::set_kind(const std::vector<Kind>& kinds) {
-    if (kind == Kind::structured &&
-        std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+void ProjectionChoice::set_kind(int features, const std::vector<Kind>& kinds) {
+    if (kind == Kind::automatic) {
+        kind = default_kind(features, kinds);
+    } else if (kind == Kind::structured && !contains(kinds, kind)) {
         kind = kinds.at(0);
     }
 }

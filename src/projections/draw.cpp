@@ -6,6 +6,7 @@
 
 #include <faiss_ext/projections/BilinearProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/GeneratedProjection.h>
 #include <faiss_ext/projections/StructuredProjection.h>
 
 #include "projections/random_projection.h"
@@ -47,6 +48,9 @@ ClonePtr<Projection> draw_gaussian(
                 random_projection<std::normal_distribution<double>>(
                         d_in, d_out, seed));
     }
+    if (choice.kind == Kind::generated) {
+        return std::make_unique<GeneratedProjection>(d_in, d_out, seed);
+    }
     const int D = StructuredProjection::order(d_in);
     std::vector<double> lengths(d_out);
     parallel_blocks(d_out, 256, [&](idx_t begin, idx_t end) {
@@ -66,6 +70,23 @@ ClonePtr<Projection> draw_frequencies(
     const double turns = kernel.turns();
     if (choice.kind == Kind::bilinear) {
         return draw_bilinear(choice, d_out, seed, turns);
+    }
+    if (choice.kind == Kind::generated) {
+        using Law = GeneratedProjection::Law;
+        std::vector<double> scales(d_out);
+        parallel_blocks(d_out, 256, [&](idx_t begin, idx_t end) {
+            for (idx_t i = begin; i < end; i++) {
+                std::mt19937_64 rng = row_rng(seed, i, stream_lengths);
+                scales[i] = turns * kernel.sample_scale(rng).value();
+            }
+        });
+        return std::make_unique<GeneratedProjection>(
+                d_in,
+                d_out,
+                seed,
+                kernel.norm() == ShiftInvariantKernel::Norm::L2 ? Law::normal
+                                                                : Law::cauchy,
+                scales);
     }
     const auto draw_row = [&](idx_t i, std::vector<float>& omega) {
         std::mt19937_64 rng = row_rng(seed, i, stream_rows);
@@ -103,10 +124,16 @@ ClonePtr<Projection> draw_frequencies(
 }
 
 std::vector<Kind> frequency_kinds(const ShiftInvariantKernel* kernel) {
-    const bool is_isotropic =
-            !kernel || kernel->norm() == ShiftInvariantKernel::Norm::L2;
-    return is_isotropic ? std::vector<Kind>{Kind::structured, Kind::dense}
-                        : std::vector<Kind>{Kind::dense};
+    std::vector<Kind> kinds;
+    if (!kernel || kernel->norm() == ShiftInvariantKernel::Norm::L2) {
+        kinds.push_back(Kind::structured);
+    }
+    kinds.push_back(Kind::dense);
+    std::mt19937_64 rng;
+    if (!kernel || kernel->sample_scale(rng)) {
+        kinds.push_back(Kind::generated);
+    }
+    return kinds;
 }
 
 } // namespace faiss_ext

@@ -24,8 +24,9 @@ ClonePtr<Projection> draw_frequencies(
         int d_out,
         int64_t seed);
 
-/// Returns the kinds of frequencies that a kernel can have; rotations need
-/// isotropic ones. If the kernel is not known yet, returns all kinds.
+/// Returns the kinds of frequencies that a kernel can have: rotations need
+/// isotropic ones, and generated numbers a scale (sample_scale). If the kernel
+/// is not known yet, returns all kinds.
 std::vector<ProjectionChoice::Kind> frequency_kinds(
         const ShiftInvariantKernel* kernel);
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "simd/instruction_set.h"
@@ -62,6 +62,11 @@ HWY_INLINE void finish_run(
         for (size_t j = 0; j < width; j++) {
             values[j] = static_cast<float>(total[j] + values[j]);
         }
+    }
+    // products that are too small for float may sum to -0; with or without
+    // zeros among the components the result is 0
+    for (size_t j = 0; j < width; j++) {
+        values[j] += 0.0f;
     }
     float* y = out.y + i * out.stride;
     if (HWY_LIKELY(out.columns == width)) {
@@ -152,32 +157,47 @@ void panel_group(
     }
 }
 
-/// The components of a vector that are not zero.
-struct NonZero {
-    std::vector<uint32_t> positions;
-    std::vector<float> values;
-    /// where the components of each run begin, and the end
+/// Components of a vector, in ascending columns. All others are zero.
+struct Components {
+    const int32_t* columns;
+    const float* values;
+    /// where the components of each run begin that has any, and the end
     std::vector<size_t> runs;
 
-    NonZero(const float* x, size_t d) : positions(d + 1), values(d + 1) {
-        size_t count = 0;
-        for (size_t k = 0; k < d; k++) {
-            if (k % run_length == 0) {
-                runs.push_back(count);
+    Components(size_t count, const int32_t* columns, const float* values)
+            : columns(columns), values(values) {
+        const auto run = [&](size_t i) {
+            return size_t(columns[i]) / run_length;
+        };
+        for (size_t i = 0; i < count; i++) {
+            if (i == 0 || run(i) != run(i - 1)) {
+                runs.push_back(i);
             }
-            positions[count] = uint32_t(k);
-            values[count] = x[k];
-            count += x[k] != 0;
         }
         runs.push_back(count);
     }
 };
 
-/// Multiplies P panels by one vector. The sums equal those of panel_group
-/// because zeros add nothing.
+/// The components of a dense vector that are not zero.
+struct NonZero {
+    std::vector<int32_t> columns;
+    std::vector<float> values;
+    size_t count = 0;
+
+    NonZero(const float* x, size_t d) : columns(d + 1), values(d + 1) {
+        for (size_t k = 0; k < d; k++) {
+            columns[count] = int32_t(k);
+            values[count] = x[k];
+            count += x[k] != 0;
+        }
+    }
+};
+
+/// Multiplies P panels by one vector, which has components. The sums equal
+/// those of panel_group because zeros and runs of zeros add nothing.
 template <size_t P>
 void sparse_group(
-        const NonZero& x,
+        const Components& x,
         const float* HWY_RESTRICT panels,
         size_t d,
         const Output& out) {
@@ -190,7 +210,7 @@ void sparse_group(
             sum[c] = hn::Zero(tag);
         }
         for (size_t i = x.runs[run]; i < x.runs[run + 1]; i++) {
-            const float* from = panels + x.positions[i] * panel_width;
+            const float* from = panels + size_t(x.columns[i]) * panel_width;
             const Vec v = hn::Set(tag, x.values[i]);
             for (size_t c = 0; c < columns; c++) {
                 const size_t at = c / panel_vectors * d * panel_width +
@@ -212,6 +232,52 @@ bool is_sparse(const float* x, size_t d) {
     return d >= 64 && zeros > d / 4;
 }
 
+template <size_t P>
+using Panels = std::integral_constant<size_t, P>;
+
+/// Calls multiply(P, panels, out) for groups of P panels.
+template <class F>
+void for_groups(
+        size_t n,
+        size_t m,
+        const float* packed,
+        size_t d,
+        float* y,
+        F&& multiply) {
+    std::vector<double> total(
+            d > run_length ? n * tile_panels * panel_width : 0);
+    for (size_t j = 0; j < m;) {
+        const bool is_wide =
+                j + tile_panels * panel_width <= m + panel_width - 1;
+        const size_t width = (is_wide ? tile_panels : 1) * panel_width;
+        const Output out{total.data(), y + j, m, std::min(width, m - j)};
+        if (is_wide) {
+            multiply(Panels<tile_panels>(), packed + j * d, out);
+        } else {
+            multiply(Panels<1>(), packed + j * d, out);
+        }
+        j += width;
+    }
+}
+
+void project_sparse_target(
+        size_t count,
+        const int32_t* columns,
+        const float* values,
+        size_t m,
+        const float* packed,
+        size_t d,
+        float* y) {
+    if (count == 0) {
+        std::fill_n(y, m, 0.0f);
+        return;
+    }
+    const Components x(count, columns, values);
+    for_groups(1, m, packed, d, y, [&](auto P, const float* a, const auto& o) {
+        sparse_group<P.value>(x, a, d, o);
+    });
+}
+
 void project_target(
         size_t n,
         const float* x,
@@ -223,29 +289,21 @@ void project_target(
         std::fill_n(y, n * m, 0.0f);
         return;
     }
-    std::unique_ptr<NonZero> non_zero;
     if (n == 1 && m > panel_width && is_sparse(x, d)) {
-        non_zero = std::make_unique<NonZero>(x, d);
+        const NonZero some(x, d);
+        project_sparse_target(
+                some.count,
+                some.columns.data(),
+                some.values.data(),
+                m,
+                packed,
+                d,
+                y);
+        return;
     }
-    std::vector<double> total(
-            d > run_length ? n * tile_panels * panel_width : 0);
-    for (size_t j = 0; j < m;) {
-        const bool is_wide =
-                j + tile_panels * panel_width <= m + panel_width - 1;
-        const size_t width = (is_wide ? tile_panels : 1) * panel_width;
-        const Output out{total.data(), y + j, m, std::min(width, m - j)};
-        const float* panels = packed + j * d;
-        if (non_zero && is_wide) {
-            sparse_group<tile_panels>(*non_zero, panels, d, out);
-        } else if (non_zero) {
-            sparse_group<1>(*non_zero, panels, d, out);
-        } else if (is_wide) {
-            panel_group<tile_panels>(n, x, panels, d, out);
-        } else {
-            panel_group<1>(n, x, panels, d, out);
-        }
-        j += width;
-    }
+    for_groups(n, m, packed, d, y, [&](auto P, const float* a, const auto& o) {
+        panel_group<P.value>(n, x, a, d, o);
+    });
 }
 
 } // namespace HWY_NAMESPACE
@@ -256,6 +314,7 @@ HWY_AFTER_NAMESPACE();
 namespace faiss_ext::simd {
 
 HWY_EXPORT(project_target);
+HWY_EXPORT(project_sparse_target);
 
 void project(
         size_t n,
@@ -265,6 +324,18 @@ void project(
         size_t d,
         float* y) {
     HWY_DYNAMIC_DISPATCH(project_target)(n, x, m, packed, d, y);
+}
+
+void project_sparse(
+        size_t count,
+        const int32_t* columns,
+        const float* values,
+        size_t m,
+        const float* packed,
+        size_t d,
+        float* y) {
+    HWY_DYNAMIC_DISPATCH(project_sparse_target)
+    (count, columns, values, m, packed, d, y);
 }
 
 } // namespace faiss_ext::simd

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace faiss_ext::simd {
 
@@ -38,6 +39,17 @@ inline size_t packed_size(size_t d, size_t rows) {
 void project(
         size_t n,
         const float* x,
+        size_t m,
+        const float* packed,
+        size_t d,
+        float* y);
+
+/// Like project, for one vector of `count` components, whose columns ascend.
+/// Products are the same, bit for bit.
+void project_sparse(
+        size_t count,
+        const int32_t* columns,
+        const float* values,
         size_t m,
         const float* packed,
         size_t d,

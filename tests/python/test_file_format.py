@@ -137,6 +137,7 @@ def read(data, kind):
 
 STRINGS = [
     "SIK16(gaussian),BFlat", "SIK16(laplacian,proj=dense,gamma=2),BHash4x4", "SIK16(matern,nu=2),BIVF4", "SCR16,BHNSW8",
+    "SIK16(gaussian,gamma=1,proj=generated),BFlat",
     "BSIK16(8x8,m=2),BFlat", "BSIK16(8x8,w=dense,shuffle=1),BFlat", "SH16,BFlat", "CWS16,BFlat",
     "RHBE16,BFlat", "RHBE16(rot=itq),AFlat", "RHBE16(proj=bilinear,shape=8x8),BPerm(M=3)", "AHK16(js),AFlat",
     "AHK16(chi2,rot=pca,norm=l1),BPerm(eps=1)", "KLSH16(expchi2,p=40),BFlat", "KLSH16(hellinger,p=40,rank=8,draw=gauss),BFlat",
