@@ -107,6 +107,71 @@ def test_ids_updates_ranges_and_filters(index):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("with_ids", [False, True])
+def test_exact_comparisons_of_single_pairs(with_ids):
+    x, q = counts(300, 1), counts(20, 2)
+    index = faiss.index_factory(D, STRINGS[0])
+    if with_ids:
+        index.add_with_ids(x, np.arange(1000, 700, -1))
+    else:
+        index.add(x)
+    values, ids = index.search(q, 5)
+    np.testing.assert_array_equal(index.compute_distance_subset(q, ids), values)
+    dense = q.toarray()
+    for name in ("compute_distance_subset", "compute_kernel_subset", "compute_score_subset"):
+        method = getattr(index, name)
+        np.testing.assert_array_equal(method(q, ids), method(dense, ids))
+    scores, found = index.search_scores(q, 5)
+    np.testing.assert_array_equal(found, ids)
+    np.testing.assert_array_equal(scores, index.search_scores(dense, 5)[0])
+    np.testing.assert_array_equal(index.values_of_scores(scores, found)[0], values)
+    selected = index.search_scores(q, 3, filter=ids[0])[1]
+    assert set(selected[0]) <= set(ids[0])
+
+
+@pytest.mark.parametrize("kernel", ["jaccard", "gaussian"])
+def test_recommend(kernel):
+    x = counts(4000, 1)
+    found = faiss_ext.recommend(x, kernel, recall=0.9, progress=False)
+    assert found.fits and found.tried[0].recall >= 0.9
+    assert any(t.string.startswith("KFlat(") and t.recall == 1 for t in found.tried)
+    assert all("store=sparse" in t.string or t.string.endswith("BFlat") for t in found.tried)
+    index = found.build(x)
+    assert index.ntotal == 4000
+    assert (index.search(x[:5], 1)[1][:, 0] == np.arange(5)).mean() > 0.5
+    bad = x.copy()
+    bad.data[bad.indptr[7]] = np.nan
+    with pytest.raises(RuntimeError, match="vector 7"):
+        faiss_ext.recommend(bad, kernel, queries=x[:9], progress=False)
+
+
+def test_maps_and_hashes():
+    x = counts(100, 1)
+    for string in ("SIK64(gaussian,gamma=1)", "AHK64(chi2)", "CWS64", "RHBE64", "SCR64", "KLSH64(chi2,p=20)"):
+        sparsely, densely = (faiss_ext.kernel_hash_factory(D, string) for _ in range(2))
+        sparsely.train(x)
+        densely.train(x.toarray())
+        np.testing.assert_array_equal(sparsely.encode(x), densely.encode(x.toarray()))
+        np.testing.assert_array_equal(sparsely.apply(x), densely.apply(x.toarray()))
+        with pytest.raises(ValueError, match=rf"\(n, {D}\)"):
+            sparsely.encode(x[:, :9])
+
+
+@pytest.mark.parametrize("string", ["AHK64(chi2),BFlat", "IDMap,CWS64,BFlat", "KLSH64(chi2,p=20),BIVF4"])
+def test_binary_indexes(string):
+    x, q = counts(300, 1), counts(20, 2)
+    sparsely, densely = (faiss.index_binary_factory(D, string) for _ in range(2))
+    for index, form in ((sparsely, lambda x: x), (densely, lambda x: x.toarray())):
+        index.train(form(x))
+        index.add_with_ids(form(x[:200]), np.arange(500, 700))
+        index.add(form(x[200:]))
+        index.update_vectors([501], form(x[250:251]))
+        index.remove_ids([502])
+    np.testing.assert_array_equal(sparsely.search(q, 5), densely.search(q.toarray(), 5))
+    for found, expected in zip(sparsely.range_search(q, 20), densely.range_search(q.toarray(), 20)):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_files_copies_and_pickles(index, tmp_path):
     x, q = counts(300, 1), counts(20, 2)
     index.add(x)
