@@ -114,7 +114,7 @@ inline uint32_t level_and_mantissa(float weight) {
 
 /// The highest level with weights below a weight, as of level_and_mantissa.
 inline int top_level(uint32_t weight) {
-    return int(weight - 1) >> 23;
+    return int((weight - 1) >> 23);
 }
 
 inline double power_of_2(int exponent) {
@@ -266,12 +266,11 @@ HWY_INLINE void add_points(
     const Vec exponent =
             hn::Sub(hn::Set(tag, uint32_t(num_levels - 1) << 23),
                     hn::Max(first, hn::Set(tag, 1u << 23)));
-    const Vec key = hn::IfVecThenElse(
-            hn::Set(tag, 1),
-            hn::ShiftRight<31>(random),
-            hn::Add(hn::BitCast(tag, rank), exponent));
+    const Vec key = hn::Add(hn::BitCast(tag, rank), exponent);
+    const Vec key_and_bit = hn::Or(
+            hn::AndNot(hn::Set(tag, 1), key), hn::ShiftRight<31>(random));
     append(bit, mask, l.bit + l.points);
-    l.points += append(key, mask, l.key + l.points);
+    l.points += append(key_and_bit, mask, l.key + l.points);
 }
 
 /// Appends the first points of cells, and the cells that have more.
