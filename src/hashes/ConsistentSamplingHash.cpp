@@ -79,7 +79,7 @@ void ConsistentSamplingHash::margins_of_components(
 void ConsistentSamplingHash::margins(size_t n, const float* x, float* margins)
         const {
     std::vector<uint32_t> work;
-    std::vector<int32_t> components(size_t(d_in) + 16);
+    std::vector<int32_t> components(size_t(d_in) + 1);
     std::vector<float> weights(components.size());
     for (size_t i = 0; i < n; i++, x += d_in, margins += nbits) {
         const size_t count = simd::positive_components(

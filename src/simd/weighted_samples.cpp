@@ -105,6 +105,24 @@ constexpr Salts salts = [] {
     return s;
 }();
 
+/// The lanes whose bits are set in a byte, in order, and their number.
+struct ChosenLanes {
+    uint32_t order[256][8];
+    uint8_t count[256];
+};
+
+constexpr ChosenLanes chosen_lanes = [] {
+    ChosenLanes lanes{};
+    for (int bits = 0; bits < 256; bits++) {
+        for (uint32_t lane = 0; lane < 8; lane++) {
+            if (bits >> lane & 1) {
+                lanes.order[bits][lanes.count[bits]++] = lane;
+            }
+        }
+    }
+    return lanes;
+}();
+
 /// A weight as level * 2^23 + mantissa.
 inline uint32_t level_and_mantissa(float weight) {
     return uint32_t(
@@ -213,12 +231,39 @@ HWY_INLINE Vec bit_of(Vec number, uint32_t nbits) {
 #endif
 }
 
-/// Appends the lanes of a mask; returns their number. Writes a whole vector.
-HWY_INLINE size_t append(Vec v, Mask mask, uint32_t* to) {
-    // faster than CompressStore on some processors
-    hn::StoreU(hn::Compress(v, mask), Tag(), to);
-    return hn::CountTrue(Tag(), mask);
+// The lanes of a mask, to be appended to arrays. Writes whole vectors.
+#if HWY_HAVE_SCALABLE || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
+struct Chosen {
+    Mask mask;
+    size_t count;
+};
+
+HWY_INLINE Chosen chosen(Mask mask) {
+    return {mask, hn::CountTrue(Tag(), mask)};
 }
+
+HWY_INLINE void append(Vec v, const Chosen& lanes, uint32_t* to) {
+    hn::StoreU(hn::Compress(v, lanes.mask), Tag(), to);
+}
+#else
+// GCC copies the tables of Highway's Compress at every call
+struct Chosen {
+    decltype(hn::IndicesFromVec(Tag(), hn::Zero(Tag()))) order;
+    size_t count;
+};
+
+HWY_INLINE Chosen chosen(Mask mask) {
+    uint8_t bits[8];
+    hn::StoreMaskBits(Tag(), mask, bits);
+    const size_t at = bits[0];
+    return {hn::IndicesFromVec(Tag(), hn::LoadU(Tag(), chosen_lanes.order[at])),
+            chosen_lanes.count[at]};
+}
+
+HWY_INLINE void append(Vec v, const Chosen& lanes, uint32_t* to) {
+    hn::StoreU(hn::TableLookupLanes(v, lanes.order), Tag(), to);
+}
+#endif
 
 /// Appends a point of each cell in the mask whose weight is below that of the
 /// component.
@@ -269,8 +314,28 @@ HWY_INLINE void add_points(
     const Vec key = hn::Add(hn::BitCast(tag, rank), exponent);
     const Vec key_and_bit = hn::Or(
             hn::AndNot(hn::Set(tag, 1), key), hn::ShiftRight<31>(random));
-    append(bit, mask, l.bit + l.points);
-    l.points += append(key_and_bit, mask, l.key + l.points);
+    const Chosen lanes = chosen(mask);
+    append(bit, lanes, l.bit + l.points);
+    append(key_and_bit, lanes, l.key + l.points);
+    l.points += lanes.count;
+}
+
+/// Appends the cells in the mask to those that have more points.
+HWY_INLINE void append_cells(
+        Lists& l,
+        Vec a,
+        Vec b,
+        Vec weight,
+        Vec number,
+        Vec cell,
+        Mask mask) {
+    const Chosen lanes = chosen(mask);
+    append(a, lanes, l.more_a + l.more);
+    append(b, lanes, l.more_b + l.more);
+    append(weight, lanes, l.more_weight + l.more);
+    append(number, lanes, l.number + l.more);
+    append(cell, lanes, l.cell + l.more);
+    l.more += lanes.count;
 }
 
 /// Appends the first points of cells, and the cells that have more.
@@ -294,11 +359,7 @@ HWY_INLINE void add_cells(
             l, stirred_a, number, b, weight, cell, level, some);
     const Mask more = hn::Gt(number, hn::Set(tag, f.counts.more_than[1]));
     if (family == units || !hn::AllFalse(tag, more)) {
-        append(a, more, l.more_a + l.more);
-        append(b, more, l.more_b + l.more);
-        append(weight, more, l.more_weight + l.more);
-        append(number, more, l.number + l.more);
-        l.more += append(cell, more, l.cell + l.more);
+        append_cells(l, a, b, weight, number, cell, more);
     }
 }
 
@@ -347,11 +408,7 @@ void add_rest(Lists& lists, uint32_t level) {
                     valid);
             const Mask more = hn::And(
                     valid, hn::Gt(number, hn::Set(tag, f.counts.more_than[n])));
-            append(a, more, l.more_a + l.more);
-            append(b, more, l.more_b + l.more);
-            append(weight, more, l.more_weight + l.more);
-            append(number, more, l.number + l.more);
-            l.more += append(cell, more, l.cell + l.more);
+            append_cells(l, a, b, weight, number, cell, more);
         }
         lists.set_sizes(l);
         if (n == most_points) {
@@ -618,25 +675,20 @@ size_t positive_components_target(
         int32_t* HWY_RESTRICT components,
         float* HWY_RESTRICT values) {
     const hn::CappedTag<float, 16> tag;
-    const hn::RebindToSigned<decltype(tag)> ints;
     const size_t lanes = hn::Lanes(tag);
-    size_t count = 0, k = 0;
-    for (; k + lanes <= d; k += lanes) {
-        const auto v = hn::LoadU(tag, x + k);
-        const auto is_positive = hn::Gt(v, hn::Zero(tag));
-        if (!hn::AllFalse(tag, is_positive)) {
-            hn::CompressStore(
-                    hn::Iota(ints, int32_t(k)),
-                    hn::RebindMask(ints, is_positive),
-                    ints,
-                    components + count);
-            count += hn::CompressStore(v, is_positive, tag, values + count);
+    size_t count = 0;
+    for (size_t begin = 0; begin < d; begin += lanes) {
+        const size_t end = std::min(d, begin + lanes);
+        if (end - begin == lanes &&
+            hn::AllFalse(
+                    tag, hn::Gt(hn::LoadU(tag, x + begin), hn::Zero(tag)))) {
+            continue;
         }
-    }
-    for (; k < d; k++) {
-        components[count] = int32_t(k);
-        values[count] = x[k];
-        count += x[k] > 0;
+        for (size_t k = begin; k < end; k++) {
+            components[count] = int32_t(k);
+            values[count] = x[k];
+            count += x[k] > 0;
+        }
     }
     return count;
 }

@@ -41,8 +41,8 @@ void weighted_samples(
 /** Finds the positive components of a vector, in ascending order. Returns their
  * number.
  *
- * @param components  output, size d + 16
- * @param values      output, size d + 16
+ * @param components  output, size d + 1
+ * @param values      output, size d + 1
  */
 size_t positive_components(
         size_t d,
