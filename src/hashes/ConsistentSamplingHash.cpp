@@ -3,13 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "core/check.h"
-#include "core/errors.h"
-#include "core/parallel.h"
-#include "core/random_streams.h"
 #include "hashes/angle.h"
 #include "simd/weighted_samples.h"
 
@@ -34,47 +30,10 @@ ConsistentSamplingHash::ConsistentSamplingHash(int d, int nbits, int64_t seed)
 
 void ConsistentSamplingHash::fields(FieldVisitor& v) const {
     v.integer("seed", seed, 0, INT64_MAX, "seed of the samples");
-    const size_t count = size_t(d_in) * nbits;
-    v.array("rate", rate, count);
-    v.array("shift", shift, count);
-    v.array("cost", cost, count);
 }
 
 void ConsistentSamplingHash::init() {
     check_fields(*this);
-    const size_t count = size_t(d_in) * nbits;
-    rate.resize(count);
-    shift.resize(count);
-    cost.resize(count);
-    parallel_blocks(nbits, 8, [&](idx_t begin, idx_t end) {
-        for (idx_t j = begin; j < end; j++) {
-            auto rng = row_rng(seed, j, stream_rows);
-            // the least value is far from 0, so no rate vanishes
-            const auto uniform = [&] {
-                return (double(rng() >> 11) + 0.5) * 0x1p-53;
-            };
-            const auto gamma_2 = [&] {
-                return -std::log(uniform() * uniform());
-            };
-            for (int k = 0; k < d_in; k++) {
-                const size_t at = size_t(k) * nbits + j;
-                rate[at] = float(gamma_2());
-                shift[at] = float(uniform());
-                cost[at] = float(std::log(gamma_2()));
-            }
-        }
-    });
-}
-
-void ConsistentSamplingHash::restore() {
-    const bool fits =
-            std::all_of(
-                    rate.begin(), rate.end(), [](float v) { return v > 0; }) &&
-            std::all_of(shift.begin(), shift.end(), [](float v) {
-                return v >= 0 && v <= 1;
-            });
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            fits && is_trained, "the numbers of the hash are out of range");
 }
 
 void ConsistentSamplingHash::check_vectors(
@@ -85,36 +44,62 @@ void ConsistentSamplingHash::check_vectors(
     check_histograms(n, x, d, where);
 }
 
-void ConsistentSamplingHash::margins(size_t n, const float* x, float* margins)
-        const {
-    std::vector<int32_t> components, chosen(nbits), level(nbits);
-    std::vector<float> logarithms;
-    for (size_t i = 0; i < n; i++, x += d_in, margins += nbits) {
-        components.clear();
-        logarithms.clear();
-        for (int k = 0; k < d_in; k++) {
-            if (x[k] > 0) {
-                components.push_back(k);
-                logarithms.push_back(std::log(x[k]));
+void ConsistentSamplingHash::margins_of_components(
+        size_t count,
+        const int32_t* components,
+        const float* weights,
+        float* margins,
+        std::vector<uint32_t>& work) const {
+    uint32_t keys[simd::max_weighted_samples];
+    for (int begin = 0; begin < nbits; begin += simd::max_weighted_samples) {
+        const size_t size =
+                std::min<size_t>(nbits - begin, simd::max_weighted_samples);
+        const uint64_t seeds = mixed(uint64_t(seed) ^ mixed(begin + 1));
+        if (count > 0) {
+            simd::weighted_samples(
+                    count,
+                    components,
+                    weights,
+                    uint32_t(seeds),
+                    uint32_t(seeds >> 32),
+                    size,
+                    keys,
+                    work);
+        } else {
+            for (size_t j = 0; j < size; j++) {
+                keys[j] = uint32_t(mixed(seeds ^ mixed(j + 1)) >> 32);
             }
         }
-        simd::weighted_samples(
-                components.size(),
-                components.data(),
-                logarithms.data(),
-                nbits,
-                rate.data(),
-                shift.data(),
-                cost.data(),
-                chosen.data(),
-                level.data());
-        for (int j = 0; j < nbits; j++) {
-            const uint64_t sample =
-                    uint64_t(uint32_t(chosen[j])) << 32 | uint32_t(level[j]);
-            const uint64_t bit =
-                    mixed(sample ^ mixed(uint64_t(seed) ^ mixed(j)));
-            margins[j] = bit >> 63 ? 1.0f : -1.0f;
+        for (size_t j = 0; j < size; j++) {
+            margins[begin + j] = keys[j] & 1 ? 1.0f : -1.0f;
         }
+    }
+}
+
+void ConsistentSamplingHash::margins(size_t n, const float* x, float* margins)
+        const {
+    std::vector<uint32_t> work;
+    std::vector<int32_t> components(size_t(d_in) + 1);
+    std::vector<float> weights(components.size());
+    for (size_t i = 0; i < n; i++, x += d_in, margins += nbits) {
+        const size_t count = simd::positive_components(
+                d_in, x, components.data(), weights.data());
+        margins_of_components(
+                count, components.data(), weights.data(), margins, work);
+    }
+}
+
+void ConsistentSamplingHash::map_sparse(const SparseVectors& x, float* xt)
+        const {
+    std::vector<uint32_t> work;
+    for (idx_t i = 0; i < x.n; i++) {
+        const int64_t at = x.indptr[i];
+        margins_of_components(
+                x.num_components(i),
+                x.indices + at,
+                x.values + at,
+                xt + i * nbits,
+                work);
     }
 }
 

@@ -1,36 +1,53 @@
 // SPDX-License-Identifier: MIT
-// Consistent weighted sampling: chooses a component of a vector for each bit.
+// Consistent weighted sampling: draws a sample of a vector for each bit.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace faiss_ext::simd {
 
-/** Chooses, for each bit j, the component i that minimises
+/// The most bits of one call of weighted_samples.
+constexpr size_t max_weighted_samples = 4096;
+
+/** Finds, for each bit, the random point of least rank that lies below the
+ * weight of its component.
  *
- *     cost - l_i - rate (1 - q + floor(q)),   q = l_i / rate + shift.
+ * Each bit and component has a Poisson process of points (weight, rank), which
+ * depend on the seeds alone. Their density is nearly the same for all bits, and
+ * exactly the same for all components and weights of a bit. A point has a key:
+ * keys ascend with ranks, and their last bit is random. Points of different
+ * processes are independent.
  *
- * There are `count` components with logarithms l_i. The values of rate, shift
- * and cost are at [components[i] * nbits + j]. The first of equal components is
- * chosen.
- *
- * @param nbits    a multiple of 8
- * @param chosen   output, components[i] for each bit; size nbits. -1 if count
- *                 is 0
- * @param level    output, floor(q) of the chosen component; size nbits. 0 if
- *                 count is 0
+ * @param count       positive
+ * @param components  different numbers
+ * @param weights     positive and finite, size count
+ * @param nbits       from 1 to max_weighted_samples
+ * @param keys        output, the least key of each bit; size nbits
+ * @param work        memory, kept for the next call
  */
 void weighted_samples(
         size_t count,
         const int32_t* components,
-        const float* logarithms,
+        const float* weights,
+        uint32_t seed_a,
+        uint32_t seed_b,
         size_t nbits,
-        const float* rate,
-        const float* shift,
-        const float* cost,
-        int32_t* chosen,
-        int32_t* level);
+        uint32_t* keys,
+        std::vector<uint32_t>& work);
+
+/** Finds the positive components of a vector, in ascending order. Returns their
+ * number.
+ *
+ * @param components  output, size d + 1
+ * @param values      output, size d + 1
+ */
+size_t positive_components(
+        size_t d,
+        const float* x,
+        int32_t* components,
+        float* values);
 
 } // namespace faiss_ext::simd
