@@ -542,8 +542,8 @@ TEST(Files, FieldsOfAProjection) {
     };
     const int64_t large = int64_t(1) << 32;
     for (const Damage& damage : std::vector<Damage>{
-                 {0, "d_in", {-1, INT32_MIN, INT32_MAX, large | d}},
-                 {0, "", {0, D + 1, (1 << 30) + 1}},
+                 {0, "d_in", {-1, INT32_MIN, int64_t(1) << 31, large | d}},
+                 {0, "", {0, D + 1, (1 << 30) + 1, INT32_MAX}},
                  {8, "d_out", {-1, INT32_MAX, large | d_out}},
                  {8, "", {0, d_out - 1, d_out + 1, D + 1}},
                  {signs_at - 8, "signs", {0, 3 * D - 1, 3 * D + 1, -1}},

@@ -64,6 +64,7 @@ inline const HashRow hashes[] = {
         {"AHK", "(js,order=2,center=1)", Data::histograms},
         {"AHK", "(intersection,norm=l1,window=rectangular)", Data::histograms},
         {"AHK", "(hellinger,proj=dense)", Data::histograms},
+        {"AHK", "(js,proj=generated)", Data::histograms},
         {"AHK", "(chi2,rot=itq)", Data::histograms},
         {"CWS", "", Data::histograms},
         {"CWS", "(seed=7)", Data::histograms},
@@ -86,6 +87,7 @@ inline const Row maps[] = {
         {"KPCA5(linear,p=30,nystrom=1,center=0,normalize=0)"},
         {"RFF16(gaussian)"},
         {"RFF32(matern,nu=0.7,gamma=0.2,proj=dense)"},
+        {"RFF32(laplacian,proj=generated)"},
         {"RFF16(laplacian)"},
 };
 
