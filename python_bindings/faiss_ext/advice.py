@@ -854,5 +854,5 @@ def recommend(
         **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
         disturbed=disturbed, impossible=impossible,
         limits={"recall": recall, **costs}, n=n, extrapolated=not is_measured,
-        sample_size=len(whole), k=k, d=x.shape[1], threads=threads,
+        sample_size=whole.shape[0], k=k, d=x.shape[1], threads=threads,
         make=final.make)
