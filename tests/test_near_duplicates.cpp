@@ -169,7 +169,7 @@ TEST_P(EachKernel, FindsAllPairs) {
 }
 
 TEST_P(EachKernel, FindsTheSameWithAnyNumberOfThreads) {
-    const Rows x = draw(3000, 2000, 10, takes_signs(*kernel), 3);
+    const Rows x = draw(1000, 2000, 10, takes_signs(*kernel), 3);
     const float threshold = kernel->is_normalized() ? 0.6f : 0.3f;
     const auto find = [&](int threads) {
         const Threads use(threads);

@@ -107,6 +107,8 @@ __all__ = [
     "map_factory",
     "map_names",
     "mean_neighbor_distance",
+    "near_duplicate_groups",
+    "near_duplicates",
     "open_shards",
     "read_VectorTransform",
     "read_index",
@@ -503,6 +505,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         ni: int = ...,
         x: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
+    def read_in_steps(self, n: int, f: str) -> None: ...
     def train_codes(self, x: ArrayLike) -> None: ...
     def add_codes(self, x: ArrayLike) -> None: ...
     def add_codes_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
@@ -730,6 +733,7 @@ class IndexConcurrent(faiss.Index):
         ni: int = ...,
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
+    def read_in_steps(self, n: int, f: str) -> None: ...
     def get_distance_computer(self) -> Any: ...
     def sa_code_size(self) -> int: ...
     def assign(
@@ -2434,6 +2438,16 @@ def mean_neighbor_distance(
     max_points: int = ...,
     seed: int = ...,
 ) -> float: ...
+def near_duplicate_groups(
+    x: ArrayLike,
+    threshold: float = ...,
+    kernel: str | Kernel = ...,
+) -> NDArray[np.int64]: ...
+def near_duplicates(
+    x: ArrayLike,
+    threshold: float = ...,
+    kernel: str | Kernel = ...,
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
 def open_shards(
     folder: Any,
     client: Any = ...,
