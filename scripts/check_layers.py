@@ -35,10 +35,9 @@ PYTHON_LAYERS = [
     # use nothing of the package
     "_version check_interpreter timing vector_files id_files",
     # the extension module, and what its wrappers need
-    "check_faiss swigfaiss_ext errors arguments sparse_vectors documentation "
-    "progress",
+    "check_faiss swigfaiss_ext errors arguments documentation progress",
     # what an index consists of
-    "index_tree parameters showing strings distances filters",
+    "index_tree parameters showing strings distances filters sparse_vectors",
     # FAISS's classes and functions, extended
     "class_wrappers description extend_faiss index_protocols",
     # more vectors than fit into memory, or into one machine

@@ -354,7 +354,9 @@ TEST(IndexSparseKernel, IdsAndRefine) {
 
 TEST(IndexSparseKernel, OtherFunctions) {
     IndexSparseKernel index(60, Chi2Kernel(), l2);
-    EXPECT_EQ(index_text(index), "IndexSparseKernel(chi2, store=sparse, d=60, ntotal=0)");
+    EXPECT_EQ(
+            index_text(index),
+            "IndexSparseKernel(chi2, store=sparse, d=60, ntotal=0)");
     const auto refuses = [](auto&& f) {
         EXPECT_THROW(f(), faiss::FaissException);
     };
