@@ -233,7 +233,7 @@ const GoodString good_strings[] = {
          false},
         {index_,
          "Pad32,SIK64(laplacian),BHash8",
-         "Pad d=24 to=32, [SIK64(laplacian,proj=dense) d=32 | Hash b=8]",
+         "Pad d=24 to=32, [SIK64(laplacian) d=32 | Hash b=8]",
          false},
         {index_,
          "OPQ4_16,KFlat(linear)",
