@@ -19,9 +19,9 @@
 // weight is written as level * 2^23 plus its mantissa. In each level, ranks are
 // measured in units in which a unit has one point, of all bits together.
 //
-// Above 1, each unit of ranks is a cell. Cells of lower ranks have several
-// units, or levels: points of low rank matter only if they have high weights,
-// and are rare.
+// From rank 1 on, each unit of ranks is a cell. Cells of lower ranks contain
+// few points of each level. The lower the ranks, the more levels have a cell in
+// common, so that few cells are empty and few are visited in vain.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/weighted_samples.cpp"
@@ -123,11 +123,22 @@ constexpr ChosenLanes chosen_lanes = [] {
     return lanes;
 }();
 
-/// A weight as level * 2^23 + mantissa.
+/// A weight as level * 2^23 + mantissa; in whole numbers, since some processes
+/// make the processor take subnormal numbers for 0.
 inline uint32_t level_and_mantissa(float weight) {
-    return uint32_t(
-            (std::bit_cast<uint64_t>(double(weight)) >> 29) -
-            (uint64_t(1023 - 150) << 23));
+    const uint32_t bits = std::bit_cast<uint32_t>(weight);
+    if (bits >= 1u << 23) {
+        return bits + (23u << 23);
+    }
+    const int shift = std::countl_zero(bits) - 8;
+    return (uint32_t(23 - shift) << 23) + (bits << shift);
+}
+
+/// The weight of a level and mantissa.
+inline double weight_of(uint32_t level_and_mantissa) {
+    return std::bit_cast<double>(
+            (uint64_t(level_and_mantissa) << 29) +
+            (uint64_t(1023 - 150) << 52));
 }
 
 /// The highest level with weights below a weight, as of level_and_mantissa.
@@ -615,11 +626,12 @@ void weighted_samples_target(
     Sweep s{count, 0, num_levels, from_level, 0, 0};
     double sum = 0;
     for (size_t i = 0; i < count; i++) {
-        const int level = top_level(level_and_mantissa(weights[i]));
+        const uint32_t weight = level_and_mantissa(weights[i]);
+        const int level = top_level(weight);
         from_level[level]++;
         s.top = std::max(s.top, level);
         s.bottom = std::min(s.bottom, level);
-        sum += double(weights[i]);
+        sum += weight_of(weight);
     }
     uint32_t before = 0;
     for (int level = s.top; level >= s.bottom; level--) {
