@@ -31,6 +31,7 @@ __all__ = [
     "FeatureMap",
     "Field",
     "GaussianKernel",
+    "GeneratedProjection",
     "HashAndStorage",
     "HellingerKernel",
     "HomogeneousKernelMap",
@@ -370,6 +371,12 @@ class Field(NamedTuple):
     values: str
     default: str
     meaning: str
+
+class GeneratedProjection(Projection):
+    seed: int
+    law: str
+    scales: faiss.Float32Vector
+    def __init__(self) -> None: ...
 
 class IndexAsymmetricHash(faiss.Index):
     @property

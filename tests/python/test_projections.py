@@ -9,6 +9,7 @@ import pytest
 CLASSES = {
     "structured": faiss_ext.StructuredProjection,
     "dense": faiss_ext.DenseProjection,
+    "generated": faiss_ext.GeneratedProjection,
 }
 
 
