@@ -25,7 +25,8 @@ INDEXES = {
     "scr_hnsw": "SCR32,BHNSW4", "cws_flat": "CWS32,BFlat", "sh_flat": "SH16,BFlat", "sik_hash": "SIK32(laplacian,proj=dense,gamma=0.01),BHash2x8",
     "sik_ivf": "SIK32(matern,nu=2),BIVF2", "id_table": "IDMap,KFlat(chi2)",
     "kflat": "KFlat(exponential(normalized(poly(degree=2)),scale=2))", "kflat_f16": "KFlat(intersection,store=f16)",
-    "kflat_u8": "KFlat(hellinger,store=u8)", "kivf": "HKM1(chi2),PCAR8,KIVF2,Refine(KFlat(chi2))",
+    "kflat_u8": "KFlat(hellinger,store=u8)", "kflat_sparse": "KFlat(chi2,store=sparse)",
+    "ahk_generated": "AHK32(chi2,proj=generated),BFlat", "kivf": "HKM1(chi2),PCAR8,KIVF2,Refine(KFlat(chi2))",
     "kivf_m": "KIVF2(M=4,residual=0)", "kpca": "KPCA4(cosine,p=20),Flat", "rff": "RFF8(gaussian),Flat",
     "refine_flat": "SIK32(gaussian),BFlat,RFlat", "pre": "PCA4,KFlat(linear)", "hnsw": "HNSW4,KFlat(gaussian)"}
 BINARY = {
