@@ -565,9 +565,11 @@ TEST(GeneratedProjection, NeedsTheScaleOfFrequencies) {
 
 TEST(GeneratedProjection, RefusesBadSizes) {
     for (auto [d_in, d_out] : {std::pair(0, 8), {8, 0}, {-1, 8}}) {
-        EXPECT_TRUE(
-                throws([&] { GeneratedProjection(d_in, d_out, 1); },
-                       "expected positive numbers"));
+        EXPECT_TRUE(throws(
+                [&, d_in = d_in, d_out = d_out] {
+                    GeneratedProjection(d_in, d_out, 1);
+                },
+                "expected positive numbers"));
     }
     EXPECT_TRUE(throws(
             [] {
