@@ -687,7 +687,7 @@ void IndexSparseKernel::merge_from(faiss::Index& other, idx_t add_id) {
     check_compatible_for_merge(other);
     check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexSparseKernel&>(other);
-    SparseRows rows;
+    AppendedRows rows;
     for (idx_t i = 0; i < source.ntotal; i++) {
         rows.append(source.row(i));
     }

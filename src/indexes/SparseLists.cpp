@@ -56,13 +56,13 @@ void add_edges(
 
 } // namespace
 
-void SparseRows::truncate(size_t n) {
+void AppendedRows::truncate(size_t n) {
     ends.resize(n);
     columns.resize(n == 0 ? 0 : ends.back());
     values.resize(columns.size());
 }
 
-void SparseRows::append(const SparseVectors& x) {
+void AppendedRows::append(const SparseVectors& x) {
     if (x.n == 0) {
         return;
     }
@@ -77,13 +77,14 @@ void SparseRows::append(const SparseVectors& x) {
     }
 }
 
-void SparseRows::append(const SparseRow& row) {
+void AppendedRows::append(const SparseRow& row) {
     columns.insert(columns.end(), row.columns.begin(), row.columns.end());
     values.insert(values.end(), row.values.begin(), row.values.end());
     ends.push_back(columns.size());
 }
 
-SparseVectors SparseRows::vectors(idx_t d, std::vector<int64_t>& indptr) const {
+SparseVectors AppendedRows::vectors(idx_t d, std::vector<int64_t>& indptr)
+        const {
     indptr.assign(1, 0);
     indptr.insert(indptr.end(), ends.begin(), ends.end());
     return {idx_t(size()), d, indptr.data(), columns.data(), values.data()};
@@ -105,7 +106,7 @@ float weight_of(const SharedSum& sum, const SparseRow& row) {
 }
 
 SparseLists::SparseLists(
-        const SparseRows& from,
+        const AppendedRows& from,
         size_t num_rows,
         size_t d,
         const SharedSum& sum)
@@ -135,7 +136,7 @@ SparseLists::SparseLists(
 
 /// Numbers the rows by ascending weight. Weights that differ by less than an
 /// eighth of an octave count as equal.
-void SparseLists::set_order(const SparseRows& from, const SharedSum& sum) {
+void SparseLists::set_order(const AppendedRows& from, const SharedSum& sum) {
     std::vector<float> by_row(num_rows);
     parallel_blocks(num_rows, block, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; i++) {
@@ -305,7 +306,7 @@ std::vector<uint8_t> divide_codes(
 
 } // namespace
 
-void SparseLists::fill(const SparseRows& from, size_t d) {
+void SparseLists::fill(const AppendedRows& from, size_t d) {
     constexpr size_t full = 16, least_rows = 1024;
     const size_t total = num_rows == 0 ? 0 : from.ends[num_rows - 1];
     const std::span<const int32_t> all(from.columns.data(), total);
@@ -357,7 +358,7 @@ void SparseLists::fill(const SparseRows& from, size_t d) {
 }
 
 void SparseLists::fill_levels(
-        const SparseRows& from,
+        const AppendedRows& from,
         const std::vector<uint32_t>& code_counts) {
     const size_t n = full_columns.size(), size = levels_size();
     std::vector<uint8_t> level_of;

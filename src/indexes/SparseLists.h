@@ -32,7 +32,7 @@ struct SparseRow {
 };
 
 /// Rows that are appended one after the other.
-struct SparseRows {
+struct AppendedRows {
     std::vector<size_t> ends; ///< of each row in the arrays below
     std::vector<int32_t> columns;
     std::vector<float> values;
@@ -127,7 +127,7 @@ struct SparseLists {
 
     /// Makes the lists of the first rows. d: their dimension
     SparseLists(
-            const SparseRows& from,
+            const AppendedRows& from,
             size_t num_rows,
             size_t d,
             const SharedSum& sum);
@@ -138,10 +138,10 @@ struct SparseLists {
 
    private:
     void choose_intervals(std::span<const float> values);
-    void set_order(const SparseRows& from, const SharedSum& sum);
-    void fill(const SparseRows& from, size_t d);
+    void set_order(const AppendedRows& from, const SharedSum& sum);
+    void fill(const AppendedRows& from, size_t d);
     void fill_levels(
-            const SparseRows& from,
+            const AppendedRows& from,
             const std::vector<uint32_t>& code_counts);
     void divide_long_lists();
     uint8_t code(float value) const;

@@ -137,7 +137,7 @@ class SparseSegment {
     void search(const SparseSearch& how, SparseHits& hits) const;
 
    private:
-    SparseRows all;
+    AppendedRows all;
     std::vector<int32_t> ids; ///< places by row
     size_t removed_count = 0;
 

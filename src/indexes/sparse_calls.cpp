@@ -110,7 +110,7 @@ idx_t replace(
     change(index, x.n, method, [&](IndexIDTable& table) {
         const CanonicalVectors canonical(x, method);
         const auto add = [&](faiss::Index& inside, const Order& order) {
-            SparseRows rows;
+            AppendedRows rows;
             for (const idx_t i : order) {
                 rows.append(SparseRow::of(canonical.get(), i));
             }
