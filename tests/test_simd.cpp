@@ -17,6 +17,7 @@
 #include "simd/pq4_scan.h"
 #include "simd/rows.h"
 #include "simd/selection.h"
+#include "simd/sparse_scan.h"
 #include "testing.h"
 #include "testing_sparse.h"
 
@@ -405,6 +406,87 @@ TEST_P(EveryTarget, Pq4Sums) {
 }
 
 // Values after the last full register count as well.
+TEST_P(EveryTarget, PositionsOfSums) {
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    std::mt19937 random(1);
+    for (size_t n : {0, 1, 15, 32, 33, 100, 4096}) {
+        std::vector<int16_t> sums(n);
+        std::vector<float> weights(n);
+        for (size_t i = 0; i < n; i++) {
+            sums[i] = int16_t(random());
+            weights[i] = float(random() % 1000);
+        }
+        if (n > 1) {
+            sums[0] = std::numeric_limits<int16_t>::min();
+            sums[1] = std::numeric_limits<int16_t>::max();
+        }
+        for (float offset :
+             {-inf, -40000.0f, -31000.5f, 0.0f, 123.0f, 32700.0f, inf}) {
+            for (float slope : {-30.0f, 0.0f, 0.25f}) {
+                const float least = offset + std::min(slope * 1000, 0.0f);
+                std::vector<uint32_t> found(n + 16), expected;
+                found.resize(simd::positions_at_least(
+                        n,
+                        sums.data(),
+                        weights.data(),
+                        offset,
+                        slope,
+                        least,
+                        found.data()));
+                for (size_t i = 0; i < n; i++) {
+                    // exact: these products have few digits
+                    if (float(sums[i]) >= offset + slope * weights[i]) {
+                        expected.push_back(uint32_t(i));
+                    }
+                }
+                EXPECT_EQ(found, expected) << n << " " << offset;
+            }
+        }
+        const float nan = std::nanf("");
+        std::vector<uint32_t> none(n + 16);
+        EXPECT_EQ(
+                simd::positions_at_least(
+                        n, sums.data(), weights.data(), nan, 0, nan, &none[0]),
+                0u);
+    }
+}
+
+TEST_P(EveryTarget, SumsOfLevels) {
+    std::mt19937 random(2);
+    for (size_t n : {1, 31, 32, 33, 64, 200, 1000}) {
+        for (size_t num : {0, 1, 2, 7}) {
+            const size_t size = (n + 31) / 32 * 16 + 64;
+            std::vector<uint8_t> tables(num * 32), levels(num * size);
+            std::vector<const uint8_t*> table_of, levels_of;
+            for (uint8_t& byte : tables) {
+                byte = uint8_t(random());
+            }
+            for (uint8_t& byte : levels) {
+                byte = uint8_t(random());
+            }
+            for (size_t j = 0; j < num; j++) {
+                table_of.push_back(&tables[j * 32]);
+                levels_of.push_back(&levels[j * size]);
+            }
+            std::vector<int16_t> sums(n + 128), expected(n);
+            for (size_t i = 0; i < n; i++) {
+                sums[i] = int16_t(random());
+                uint32_t sum = uint16_t(sums[i]);
+                for (size_t j = 0; j < num; j++) {
+                    const uint8_t byte = levels_of[j][i / 32 * 16 + i % 16];
+                    const size_t level = i % 32 < 16 ? byte % 16 : byte / 16;
+                    sum += table_of[j][level] + 256u * table_of[j][level + 16];
+                }
+                expected[i] = int16_t(uint16_t(sum));
+            }
+            simd::add_levels(
+                    num, table_of.data(), levels_of.data(), n, sums.data());
+            sums.resize(n);
+            EXPECT_EQ(sums, expected) << n << " rows, " << num << " tables";
+        }
+    }
+}
+
 TEST_P(EveryTarget, LargestValueAndProducts) {
     EXPECT_EQ(simd::max_abs(0, nullptr), 0);
     for (size_t n : {1, 2, 15, 16, 17, 33, 100}) {

@@ -381,6 +381,27 @@ TEST(IndexSparseKernel, HugeDimension) {
     EXPECT_EQ(found.labels, (std::vector<idx_t>{0, 1, 2}));
 }
 
+// More components than the sums of a scan have room for.
+TEST(IndexSparseKernel, LongQueries) {
+    const idx_t d = 20000, long_size = 9000;
+    Rows x = draw(1500, d, 20, true, 30), q{d, {0}, {}, {}};
+    for (idx_t begin : {idx_t(0), d - long_size}) {
+        std::map<int32_t, float> row;
+        for (idx_t c = begin; c < begin + long_size; c++) {
+            row[int32_t(c)] = float(1 + c % 3);
+        }
+        x.add(row);
+        q.add(row);
+    }
+    IndexSparseKernel index(int(d), *kernel_factory("jaccard"), ip);
+    index.add(x.get());
+    const Found found = search(index, q.get(), 5);
+    const Found all = compare_all(index, q, 5);
+    EXPECT_EQ(found.labels, all.labels);
+    EXPECT_EQ(found.values, all.values);
+    EXPECT_EQ(found.labels[0], 1500);
+}
+
 TEST(IndexSparseKernel, ErrorsChangeNothing) {
     const Rows good = draw(2000, 50, 5, true, 19);
     IndexSparseKernel index(50, Chi2Kernel(), l2);

@@ -35,6 +35,9 @@ struct ExpChi2Kernel : BandwidthKernel {
     bool ignores_zeros() const override {
         return true;
     }
+    ComponentNorm norm_of_unshared() const override {
+        return ComponentNorm::l1;
+    }
     std::optional<SharedSum> shared_sum(
             faiss::MetricType metric) const override;
 

@@ -32,6 +32,7 @@ struct ExponentialKernel : WrappedKernel {
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
     bool ignores_zeros() const override;
+    ComponentNorm norm_of_unshared() const override;
     bool has_unit_vectors() const override;
     bool is_normalized() const override;
 };

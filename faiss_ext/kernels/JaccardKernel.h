@@ -55,6 +55,9 @@ struct JaccardKernel : Kernel {
     bool ignores_zeros() const override {
         return true;
     }
+    ComponentNorm norm_of_unshared() const override {
+        return ComponentNorm::l1;
+    }
     std::optional<SharedSum> shared_sum(
             faiss::MetricType metric) const override;
 };

@@ -111,6 +111,20 @@ struct Kernel : HasFields {
      */
     virtual bool ignores_zeros() const;
 
+    /// A norm of some components of a vector.
+    enum class ComponentNorm {
+        none,
+        l1, ///< the sum of their absolute values
+        l2, ///< the root of the sum of their squares
+    };
+
+    /** The norm by which components count that are 0 in the other vector. If
+     * they are replaced by one component, their norm, then k(x, y) and the
+     * distance stay the same, up to rounding. Sparse search compares vectors in
+     * this way. By default none.
+     */
+    virtual ComponentNorm norm_of_unshared() const;
+
     /// Whether k(x, x) = 1 for every x, so that a squared distance determines
     /// the kernel value. By default false.
     virtual bool has_unit_vectors() const;

@@ -33,6 +33,9 @@ struct LinearKernel : Kernel {
     bool ignores_zeros() const override {
         return true;
     }
+    ComponentNorm norm_of_unshared() const override {
+        return ComponentNorm::l2;
+    }
     std::optional<SharedSum> shared_sum(
             faiss::MetricType metric) const override;
 };

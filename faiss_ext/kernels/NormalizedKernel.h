@@ -27,6 +27,7 @@ struct NormalizedKernel : WrappedKernel {
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
     bool ignores_zeros() const override;
+    ComponentNorm norm_of_unshared() const override;
     bool has_unit_vectors() const override;
     bool is_normalized() const override {
         return true;
@@ -59,6 +60,9 @@ struct CosineKernel : Kernel {
     }
     bool ignores_zeros() const override {
         return true;
+    }
+    ComponentNorm norm_of_unshared() const override {
+        return ComponentNorm::l2;
     }
     std::optional<SharedSum> shared_sum(
             faiss::MetricType metric) const override;

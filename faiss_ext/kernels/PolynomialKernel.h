@@ -30,6 +30,9 @@ struct PolynomialKernel : Kernel {
     bool ignores_zeros() const override {
         return true;
     }
+    ComponentNorm norm_of_unshared() const override {
+        return ComponentNorm::l2;
+    }
     std::optional<SharedSum> shared_sum(
             faiss::MetricType metric) const override;
 };

@@ -154,6 +154,9 @@ struct ShiftInvariantKernel : BandwidthKernel {
     bool ignores_zeros() const override {
         return true;
     }
+    ComponentNorm norm_of_unshared() const override {
+        return norm() == Norm::L1 ? ComponentNorm::l1 : ComponentNorm::l2;
+    }
     std::optional<SharedSum> shared_sum(
             faiss::MetricType metric) const override;
 

@@ -354,6 +354,11 @@ void SparseLists::fill(const AppendedRows& from, size_t d) {
             high_codes[l] = std::max(high_codes[l], c);
         }
     }
+    for (size_t c = 0; c < lows.size(); c++) { // codes that no value has
+        if (lows[c] > highs[c]) {
+            lows[c] = highs[c] = 0;
+        }
+    }
     fill_levels(from, code_counts);
 }
 

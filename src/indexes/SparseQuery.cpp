@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "core/prefetch.h"
 #include "core/scratch.h"
@@ -41,6 +42,64 @@ void SparseQuery::scores(
     }
 }
 
+/// Writes rows as dense vectors: the columns of the query, and the norm of the
+/// other components.
+void SparseQuery::merge(
+        std::span<const SparseRow> rows,
+        Kernel::ComponentNorm norm,
+        float* y) const {
+    const bool is_l1 = norm == Kernel::ComponentNorm::l1;
+    const size_t n = x.size();
+    for (const SparseRow& row : rows) {
+        std::fill_n(y, n, 0.0f);
+        const int32_t* columns = row.columns.data();
+        const float* values = row.values.data();
+        double others = 0;
+        for (size_t j = 0; j < row.size(); j++) {
+            const Slot& slot = find(columns[j]);
+            const float value = values[j];
+            const bool is_shared = slot.column == columns[j];
+            const double size = is_l1 ? std::abs(value) : double(value) * value;
+            y[is_shared ? size_t(slot.position) : n] = value;
+            others += is_shared ? 0 : size;
+        }
+        y[n] = float(is_l1 ? others : std::sqrt(others));
+        y += n + 1;
+    }
+}
+
+/// Writes rows as dense vectors: the columns of the query, and the other
+/// components. Returns their size; y has size rows.size() * stride.
+size_t SparseQuery::align(
+        std::span<const SparseRow> rows,
+        size_t stride,
+        float* y) const {
+    const size_t n = x.size();
+    size_t width = n + 1; // no vector is empty
+    size_t ends[together];
+    for (size_t i = 0; i < rows.size(); i++) {
+        float* to = y + i * stride;
+        std::fill_n(to, n, 0.0f);
+        const int32_t* columns = rows[i].columns.data();
+        const float* values = rows[i].values.data();
+        size_t next = n;
+        for (size_t j = 0; j < rows[i].size(); j++) {
+            const Slot& slot = find(columns[j]);
+            const bool is_shared = slot.column == columns[j];
+            to[is_shared ? size_t(slot.position) : next] = values[j];
+            next += !is_shared;
+        }
+        ends[i] = next;
+        width = std::max(width, next);
+    }
+    for (size_t i = 0; i < rows.size(); i++) { // bring the rows together
+        float* to = y + i * width;
+        std::copy_n(y + i * stride, ends[i], to);
+        std::fill(to + ends[i], to + width, 0.0f);
+    }
+    return width;
+}
+
 void SparseQuery::compare(
         faiss::MetricType metric,
         std::span<const SparseRow> rows,
@@ -53,29 +112,14 @@ void SparseQuery::compare(
             prefetch_row(row.values.data(), row.values.size_bytes());
         }
     }
-    const size_t n = x.size(), stride = n + most + 1; // no vector is empty
-    const Scratch dense((rows.size() + 1) * stride);
-    float* y = dense.get();
-    size_t width = n + 1;
-    size_t ends[together];
-    for (size_t i = 0; i < rows.size(); i++, y += stride) {
-        std::fill_n(y, n, 0.0f);
-        const int32_t* columns = rows[i].columns.data();
-        const float* values = rows[i].values.data();
-        size_t next = n;
-        for (size_t j = 0; j < rows[i].size(); j++) {
-            const Slot& slot = find(columns[j]);
-            const bool is_shared = slot.column == columns[j];
-            y[is_shared ? size_t(slot.position) : next] = values[j];
-            next += !is_shared;
-        }
-        ends[i] = next;
-        width = std::max(width, next);
-    }
-    for (size_t i = 0; i < rows.size(); i++) { // bring the rows together
-        float* to = dense.get() + i * width;
-        std::copy_n(dense.get() + i * stride, ends[i], to);
-        std::fill(to + ends[i], to + width, 0.0f);
+    const auto norm = kernel.norm_of_unshared();
+    const bool can_merge = norm != Kernel::ComponentNorm::none;
+    size_t width = x.size() + 1 + (can_merge ? 0 : most);
+    const Scratch dense((rows.size() + 1) * width);
+    if (can_merge) {
+        merge(rows, norm, dense.get());
+    } else {
+        width = align(rows, width, dense.get());
     }
     float* query = dense.get() + rows.size() * width;
     std::fill(

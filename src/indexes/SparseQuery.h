@@ -18,8 +18,9 @@ namespace faiss_ext {
 /** A sparse vector that a kernel compares with others.
  *
  * Each pair is written as two short dense vectors: the columns of the query,
- * followed by the other columns of the row. The kernel's own loops compare
- * them. The vectors must outlive the query.
+ * followed by the other columns of the row, or by their norm if the kernel has
+ * Kernel::norm_of_unshared. The kernel's own loops compare them. The vectors
+ * must outlive the query.
  */
 class SparseQuery {
    public:
@@ -60,6 +61,12 @@ class SparseQuery {
         return slots[s];
     }
 
+    void merge(
+            std::span<const SparseRow> rows,
+            Kernel::ComponentNorm norm,
+            float* y) const;
+    size_t align(std::span<const SparseRow> rows, size_t stride, float* y)
+            const;
     void compare(
             faiss::MetricType metric,
             std::span<const SparseRow> rows,

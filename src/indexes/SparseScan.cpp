@@ -15,6 +15,12 @@ namespace {
 /// The time to compare a row, in the time of an entry of a list.
 constexpr size_t entries_per_comparison = 160;
 
+constexpr size_t num_levels = SparseLists::num_levels;
+
+/// Sums of 16 bits.
+constexpr size_t most_sum = 32767;
+static_assert(2 * SparseScan::most_terms < most_sum);
+
 } // namespace
 
 SparseScan::SparseScan(
@@ -23,6 +29,17 @@ SparseScan::SparseScan(
         const SparseRow& query,
         double weight)
         : lists(lists), sum(sum), weight(weight) {
+    error = 1e-5 + 2e-7 * double(query.size());
+    find_terms(query);
+    find_full_terms(query);
+    set_bounds();
+    left.resize(terms.size() + 2);
+    mass_left.resize(terms.size() + 2);
+    sums.resize(SparseLists::block + 128); // see simd::add_levels
+    positions.resize(SparseLists::block + 16);
+}
+
+void SparseScan::find_terms(const SparseRow& query) {
     auto list = lists.columns.begin();
     for (size_t i = 0; i < query.size(); i++) {
         list = std::lower_bound(list, lists.columns.end(), query.columns[i]);
@@ -50,37 +67,11 @@ SparseScan::SparseScan(
             terms.begin(), terms.end(), [](const Term& a, const Term& b) {
                 return a.end - a.next < b.end - b.next;
             });
-    error = 1e-5 + 2e-7 * double(query.size());
-    most.resize(256 * terms.size());
-    for (size_t i = 0; i < terms.size(); i++) {
-        set_most(i);
-    }
-    set_full_terms(query);
-    left.resize(terms.size() + 2);
-    mass_left.resize(terms.size() + 2);
-    sums.resize(SparseLists::block + 128); // see simd::add_levels
-    found.resize(SparseLists::block + 16);
 }
 
-void SparseScan::set_most(size_t i) {
-    const Term& term = terms[i];
-    const size_t first = lists.low_codes[term.list];
-    const size_t n = lists.high_codes[term.list] - first + 1;
-    // terms rise with the value, or fall if the query's value is negative
-    const auto& values = term.value > 0 ? lists.highs : lists.lows;
-    sum.terms->block(
-            1,
-            &term.value,
-            n,
-            values.data() + first,
-            1,
-            most.data() + 256 * i + first);
-}
-
-void SparseScan::set_full_terms(const SparseRow& query) {
+void SparseScan::find_full_terms(const SparseRow& query) {
     auto column = lists.full_columns.begin();
     const auto end = lists.full_columns.end();
-    double total = 0;
     for (size_t i = 0; i < query.size(); i++) {
         column = std::lower_bound(column, end, query.columns[i]);
         if (column == end || *column != query.columns[i]) {
@@ -90,29 +81,57 @@ void SparseScan::set_full_terms(const SparseRow& query) {
         term.column = column - lists.full_columns.begin();
         term.value = query.values[i];
         sum.terms->self_values(1, &term.value, 1, &term.mass);
-        const auto& values = term.value > 0 ? lists.level_highs[term.column]
-                                            : lists.level_lows[term.column];
-        sum.terms->block(
-                1,
-                &term.value,
-                values.size(),
-                values.data(),
-                1,
-                term.most.data());
-        term.most[0] = 0;
-        for (float& bound : term.most) {
-            bound = std::max(bound, 0.0f);
-        }
-        total += *std::max_element(term.most.begin(), term.most.end());
         full_terms.push_back(term);
     }
-    // the sum of the largest numbers fits into 16 bits, after rounding up
-    step = float(total / double(65000 - full_terms.size()));
+}
+
+/// Chooses the step, and computes bounds for all codes and levels.
+void SparseScan::set_bounds() {
+    const size_t n = terms.size() + full_terms.size();
+    std::vector<float> bounds(256 * terms.size() + 16 * full_terms.size());
+    float* to = bounds.data();
+    double total = 0; // of the largest sizes
+    const auto compute = [&](float value, size_t count, const float* values) {
+        sum.terms->block(1, &value, count, values, 1, to);
+        float largest = 0;
+        for (size_t i = 0; i < count; i++) {
+            largest = std::max(largest, std::abs(to[i]));
+        }
+        total += largest;
+    };
+    // terms rise with the value, or fall if the query's value is negative
+    for (const Term& term : terms) {
+        const size_t first = lists.low_codes[term.list];
+        const size_t count = lists.high_codes[term.list] - first + 1;
+        const auto& values = term.value > 0 ? lists.highs : lists.lows;
+        compute(term.value, count, values.data() + first);
+        to += count;
+    }
+    for (const FullTerm& term : full_terms) {
+        const auto& values =
+                term.value > 0 ? lists.level_highs : lists.level_lows;
+        compute(term.value, num_levels, values[term.column].data());
+        to[0] = 0; // no component
+        to += num_levels;
+    }
+    step = total > 0 ? total / double(most_sum - n) : 1;
+    const auto in_steps = [&](float bound) {
+        return int16_t(std::ceil(bound / step));
+    };
+    most.resize(256 * terms.size());
+    const float* from = bounds.data();
+    for (size_t i = 0; i < terms.size(); i++) {
+        for (size_t code = lists.low_codes[terms[i].list];
+             code <= lists.high_codes[terms[i].list];
+             code++) {
+            most[256 * i + code] = in_steps(*from++);
+        }
+    }
     for (FullTerm& term : full_terms) {
-        for (size_t i = 0; i < SparseLists::num_levels && step > 0; i++) {
-            const auto steps = uint16_t(std::ceil(term.most[i] / step));
-            term.table[i] = uint8_t(steps);
-            term.table[i + SparseLists::num_levels] = uint8_t(steps >> 8);
+        for (size_t i = 0; i < num_levels; i++) {
+            term.most[i] = in_steps(*from++);
+            term.table[i] = uint8_t(term.most[i]);
+            term.table[i + num_levels] = uint8_t(uint16_t(term.most[i]) >> 8);
         }
     }
 }
@@ -152,9 +171,9 @@ std::vector<uint32_t> SparseScan::blocks() const {
 /// Finds the entries of a term in the block, and the largest of their bounds.
 void SparseScan::find_entries(size_t i) {
     Term& term = terms[i];
-    const float* bounds = most.data() + 256 * i;
+    const int16_t* bounds = most.data() + 256 * i;
     const auto largest = [&](uint8_t low, uint8_t high) {
-        return std::max(0.0f, bounds[term.value > 0 ? high : low]);
+        return std::max(0, int(bounds[term.value > 0 ? high : low]));
     };
     term.largest = 0;
     if (term.directory == none) {
@@ -188,15 +207,15 @@ void SparseScan::begin_block(size_t first, size_t last) {
     begin = first;
     end = last;
     num_read = 0;
-    last_score = std::numeric_limits<double>::quiet_NaN();
-    std::fill_n(sums.begin(), end - begin, 0.0f);
+    read_at_last = none;
+    std::fill_n(sums.begin(), end - begin, int16_t(0));
     const size_t at = begin / SparseLists::block, n = terms.size();
     left[n] = mass_left[n] = 0;
     for (const FullTerm& term : full_terms) {
         const size_t i = term.column * lists.num_blocks() + at;
         const uint8_t level = term.value > 0 ? lists.largest_levels[i]
                                              : lists.least_levels[i];
-        left[n] += term.most[level];
+        left[n] += std::max(0, int(term.most[level]));
         mass_left[n] += term.most[level] > 0 ? term.mass : 0;
     }
     for (size_t i = terms.size(); i > 0; i--) {
@@ -222,7 +241,6 @@ size_t SparseScan::read_levels() {
             tables.data(),
             levels.data(),
             end - begin,
-            step,
             sums.data());
     num_read++;
     return length_of_levels();
@@ -249,10 +267,10 @@ size_t SparseScan::read_next() {
         return read_levels();
     }
     Term& term = terms[num_read];
-    const float* bounds = most.data() + 256 * num_read;
+    const int16_t* bounds = most.data() + 256 * num_read;
     const uint16_t* rows = lists.rows.data();
     const uint8_t* codes = lists.codes.data();
-    float* block = sums.data() - begin;
+    int16_t* block = sums.data() - begin;
     size_t at = term.next;
     if (term.directory == none) {
         for (; at < term.end && rows[at] < end; at++) {
@@ -273,7 +291,7 @@ size_t SparseScan::read_next() {
 SparseScan::Line SparseScan::left_out(size_t i) const {
     const size_t number = begin / SparseLists::block;
     const double usual = lists.mean_weights[number];
-    const double root = std::sqrt(mass_left[i]);
+    const double root = std::sqrt(mass_left[i]) / step;
     Line line = {0, root};
     if (!sum.has_roots) { // a line above the root of the weight
         const double of_weight = std::sqrt(usual);
@@ -285,42 +303,48 @@ SparseScan::Line SparseScan::left_out(size_t i) const {
     return {less.offset * (1 + error), less.slope * (1 + error)};
 }
 
+void SparseScan::set_score(double score) {
+    if (score != last_score) {
+        last_score = score;
+        least = sum.least(score, weight);
+    }
+}
+
 /// The least sum that a row needs, over the terms that were read.
-SparseScan::Line SparseScan::required(double score) const {
-    const auto least = sum.least(score, weight);
+SparseScan::Line SparseScan::required() const {
     if (!std::isfinite(least.offset)) {
         return {least.offset, 0};
     }
     const Line others = left_out(num_read);
-    // sums and scores are rounded
+    // scores are rounded, and so are the line's values
     const double size = std::abs(least.offset) + (sum.has_roots ? 0 : weight);
-    return {least.offset - error * size - others.offset,
-            least.slope * (1 - error) - others.slope};
+    constexpr double rounding = 0.02; // steps
+    return {(least.offset - error * size) / step - others.offset - rounding,
+            least.slope * (1 - error) / step - others.slope};
 }
 
-/// Whether rows may have a score if they are in none of the lists that were
-/// read.
-bool SparseScan::others_may_have(double score) const {
-    const Line line = required(score);
+/// The least of these sums for all rows of the block.
+double SparseScan::least_required(const Line& line) const {
     const size_t number = begin / SparseLists::block;
-    return line.at(line.slope > 0 ? lists.least_weights[number]
-                                  : lists.largest_weights[number]) <= 0;
+    return line.at(
+            line.slope > 0 ? lists.least_weights[number]
+                           : lists.largest_weights[number]);
 }
 
 bool SparseScan::may_have(uint32_t row, double score) {
-    if (score != last_score) {
-        last_score = score;
-        last_required = required(score);
+    if (score != last_score || num_read != read_at_last) {
+        set_score(score);
+        last_required = required();
+        read_at_last = num_read;
     }
-    return sums[row] >= float(last_required.offset) +
-            float(last_required.slope) * lists.weights[begin + row];
+    return sums[row] >= last_required.at(lists.weights[begin + row]);
 }
 
 void SparseScan::find(size_t number, double score) {
     const size_t first = number * SparseLists::block;
-    found.clear();
+    found = {};
+    set_score(score);
     if (sum.is_at_most_weight) { // of the largest row in the block
-        const auto least = sum.least(score, weight);
         const double largest = lists.largest_weights[number];
         if (least.offset * (1 - error) + least.slope * largest * (1 - error) >
             largest * (1 + error)) {
@@ -329,18 +353,20 @@ void SparseScan::find(size_t number, double score) {
     }
     begin_block(first, std::min(first + SparseLists::block, lists.num_rows));
     size_t num_entries = 0;
-    while (num_read < num_parts() && others_may_have(score)) {
+    // as long as rows may have the score if they are in no list that was read
+    while (num_read < num_parts() && least_required(required()) <= 0) {
         num_entries += read_next();
     }
-    const Line line = required(score);
-    found.resize(SparseLists::block + 16);
-    found.resize(simd::positions_at_least(
+    const Line line = required();
+    const size_t count = simd::positions_at_least(
             end - begin,
             sums.data(),
             lists.weights.data() + begin,
             float(line.offset),
             float(line.slope),
-            found.data()));
+            float(least_required(line) - 0.01),
+            positions.data());
+    found = {positions.data(), count};
     while (!found.empty()) {
         // more lists, if reading them takes less than the comparisons that they
         // may save
@@ -355,28 +381,29 @@ void SparseScan::find(size_t number, double score) {
         if (num_entries == before) {
             break;
         }
-        last_score = std::numeric_limits<double>::quiet_NaN();
-        std::erase_if(found, [&](uint32_t number) {
-            return !may_have(number, score);
-        });
+        const auto last = std::remove_if(
+                found.begin(), found.end(), [&](uint32_t number) {
+                    return !may_have(number, score);
+                });
+        found = {found.begin(), last};
     }
-    last_score = std::numeric_limits<double>::quiet_NaN();
-    sort_found(score);
+    sort_found();
 }
 
-/// Sorts the rows that were found, such that the most promising come first.
-void SparseScan::sort_found(double score) {
+/// Moves the most promising rows that were found to the front.
+void SparseScan::sort_found() {
     if (found.size() < 2) {
         return;
     }
-    const Line line = required(score);
+    const Line line = required();
     std::vector<std::pair<float, uint32_t>> order;
     order.reserve(found.size());
     for (const uint32_t number : found) {
-        const double least = line.at(lists.weights[begin + number]);
-        order.emplace_back(float(least - sums[number]), number);
+        const double needed = line.at(lists.weights[begin + number]);
+        order.emplace_back(float(needed - sums[number]), number);
     }
-    std::sort(order.begin(), order.end());
+    const size_t sorted = std::min<size_t>(order.size(), 64);
+    std::partial_sort(order.begin(), order.begin() + sorted, order.end());
     for (size_t i = 0; i < order.size(); i++) {
         found[i] = order[i].second;
     }

@@ -3,8 +3,11 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include <faiss_ext/kernels/Kernel.h>
@@ -22,11 +25,16 @@ namespace faiss_ext {
  * their largest terms in the block, or follows from the inequality of Cauchy
  * and Schwarz for the components of the query and the row's weight.
  *
+ * Sums are kept in 16 bits, as multiples of a step that each query chooses.
+ *
  * Source of the second bound: Anastasiu and Karypis, L2AP, ICDE 2014, for the
  * cosine. It holds for all kernels, as each part of the sum is one.
  */
 class SparseScan {
    public:
+    /// Queries with more components have no scan.
+    static constexpr size_t most_terms = 8192;
+
     /// @param weight  of the query
     SparseScan(
             const SparseLists& lists,
@@ -45,7 +53,7 @@ class SparseScan {
     /// are `found` then, as numbers in the block.
     void find(size_t block, double score);
 
-    std::vector<uint32_t> found;
+    std::span<uint32_t> found;
 
     /// Whether a row that was found may have this score.
     bool may_have(uint32_t number, double score);
@@ -60,10 +68,10 @@ class SparseScan {
         float value;      ///< of the query
         float mass;       ///< the term of the value with itself
         size_t next, end; ///< entries that are left
-        float largest;    ///< bound of its terms in the block; 0 if it has none
+        int largest;      ///< bound of its terms in the block; 0 if it has none
     };
 
-    /// offset + slope * weight of a row
+    /// offset + slope * weight of a row, in steps
     struct Line {
         double offset, slope;
         double at(double weight) const {
@@ -76,8 +84,8 @@ class SparseScan {
         size_t column; ///< number among full columns
         float value;   ///< of the query
         float mass;
-        SparseLists::Levels most; ///< bounds of the terms by level
-        /// The same in steps: the lower bytes, then the upper ones.
+        std::array<int16_t, SparseLists::num_levels> most; ///< bounds by level
+        /// The lower bytes of the bounds, then the upper ones.
         uint8_t table[2 * SparseLists::num_levels];
     };
 
@@ -87,34 +95,39 @@ class SparseScan {
     const SharedSum& sum;
     double weight, error;
     std::vector<Term> terms;
-    std::vector<float> most; ///< bounds of the terms by code, 256 for each
     std::vector<FullTerm> full_terms;
-    float step = 0; ///< of the tables
-    // sums over the terms from each one on, in the block; then those of full
+    double step = 1; ///< bounds of terms are multiples of it, rounded up
+    std::vector<int16_t> most; ///< bounds by code, 256 for each term, in steps
+    // sums over the terms from each one on, in the block; then the sums of full
     // terms, and 0
     std::vector<double> left, mass_left;
 
-    size_t begin = 0, end = 0; ///< of the block
+    std::vector<uint32_t> positions; ///< memory of `found`
+    size_t begin = 0, end = 0;       ///< of the block
     size_t num_read = 0; ///< terms that are in the sums; full ones are one
-    std::vector<float> sums;
-    double last_score;
+    std::vector<int16_t> sums; ///< in steps
+    SharedSum::Least least; ///< for last_score
+    double last_score = std::numeric_limits<double>::quiet_NaN();
+    size_t read_at_last = none; ///< num_read at last_required
     Line last_required;
 
-    void set_most(size_t term);
-    void set_full_terms(const SparseRow& query);
+    void find_terms(const SparseRow& query);
+    void find_full_terms(const SparseRow& query);
+    void set_bounds();
     size_t num_parts() const { ///< that can be read
         return terms.size() + !full_terms.empty();
     }
     size_t length_of_next() const;
     size_t length_of_levels() const;
     size_t read_levels();
+    void set_score(double score);
     void begin_block(size_t first, size_t last);
     void find_entries(size_t term);
     size_t read_next();
     Line left_out(size_t term) const;
-    Line required(double score) const;
-    bool others_may_have(double score) const;
-    void sort_found(double score);
+    Line required() const;
+    double least_required(const Line& line) const;
+    void sort_found();
 };
 
 } // namespace faiss_ext

@@ -156,7 +156,8 @@ void SparseSegment::search(const SparseSearch& how, SparseHits& hits) const {
     }
     const bool can_scan = current &&
             (current->are_histograms || !how.sum->is_of_histograms) &&
-            current->have_finite_weights && std::isfinite(how.weight);
+            current->have_finite_weights && std::isfinite(how.weight) &&
+            how.query.components().size() <= SparseScan::most_terms;
     size_t begin = 0;
     if (can_scan) {
         scan_lists(*current, how, hits);

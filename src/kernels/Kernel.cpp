@@ -88,6 +88,10 @@ bool Kernel::ignores_zeros() const {
     return false;
 }
 
+Kernel::ComponentNorm Kernel::norm_of_unshared() const {
+    return ComponentNorm::none;
+}
+
 std::optional<SharedSum> Kernel::shared_sum(faiss::MetricType) const {
     return std::nullopt;
 }

@@ -136,6 +136,10 @@ bool NormalizedKernel::ignores_zeros() const {
     return kernel->ignores_zeros();
 }
 
+Kernel::ComponentNorm NormalizedKernel::norm_of_unshared() const {
+    return kernel->norm_of_unshared();
+}
+
 std::optional<SharedSum> NormalizedKernel::shared_sum(
         faiss::MetricType metric) const {
     const auto sum = kernel->shared_sum(faiss::METRIC_INNER_PRODUCT);

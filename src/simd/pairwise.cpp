@@ -402,6 +402,33 @@ void stripes(
     }
 }
 
+/// Compares vectors of one component.
+template <class Op>
+void single_terms(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        float* out,
+        size_t ldout) {
+    const Tag tag;
+    const size_t lanes = hn::Lanes(tag);
+    for (size_t i = 0; i < n; i++) {
+        const Vec a = hn::Set(tag, x[i]);
+        float* row = out + i * ldout;
+        size_t j = 0;
+        for (; j + lanes <= m; j += lanes) {
+            const Vec terms = Op::add(a, hn::LoadU(tag, y + j), hn::Zero(tag));
+            hn::StoreU(terms, tag, row + j);
+        }
+        if (j < m) {
+            const auto rest = hn::FirstN(tag, m - j);
+            const Vec b = hn::MaskedLoad(rest, tag, y + j);
+            hn::BlendedStore(Op::add(a, b, hn::Zero(tag)), rest, tag, row + j);
+        }
+    }
+}
+
 template <class Op>
 void blocks(
         size_t n,
@@ -411,6 +438,9 @@ void blocks(
         size_t d,
         float* out,
         size_t ldout) {
+    if (d == 1) {
+        return single_terms<Op>(n, x, m, y, out, ldout);
+    }
     constexpr size_t block_size = cache::pairwise_rows;
     // longer rows are compared in pieces of this many components
     constexpr size_t piece = run_length, longest = 8192;

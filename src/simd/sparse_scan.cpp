@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "simd/sparse_scan.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
 #include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,26 +21,40 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 size_t positions_at_least_target(
         size_t n,
-        const float* HWY_RESTRICT sums,
+        const int16_t* HWY_RESTRICT sums,
         const float* HWY_RESTRICT weights,
         float offset,
         float slope,
+        float least,
         uint32_t* HWY_RESTRICT found) {
     const hn::CappedTag<float, 16> tag;
-    const hn::RebindToUnsigned<decltype(tag)> positions;
-    const size_t lanes = hn::Lanes(tag);
+    const hn::RebindToSigned<decltype(tag)> integers;
+    const hn::Rebind<int16_t, decltype(tag)> parts;
+    const hn::CappedTag<int16_t, 32> tested;
+    const size_t lanes = hn::Lanes(tag), step = hn::Lanes(tested);
     const auto offsets = hn::Set(tag, offset), slopes = hn::Set(tag, slope);
+    constexpr float lowest = -32768, highest = 32767;
     size_t count = 0, i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        const auto least =
-                hn::MulAdd(slopes, hn::LoadU(tag, weights + i), offsets);
-        const auto is_enough = hn::Ge(hn::LoadU(tag, sums + i), least);
-        if (!hn::AllFalse(tag, is_enough)) {
-            count += hn::CompressStore(
-                    hn::Iota(positions, uint32_t(i)),
-                    hn::RebindMask(positions, is_enough),
-                    positions,
-                    found + count);
+    if (!(least <= highest)) {
+        return 0;
+    }
+    const auto floor = hn::Set(
+            tested, int16_t(std::ceil(std::max(least, lowest))));
+    for (; i + step <= n; i += step) {
+        if (hn::AllTrue(tested, hn::Lt(hn::LoadU(tested, sums + i), floor))) {
+            continue;
+        }
+        for (size_t at = i; at < i + step; at += lanes) {
+            const auto needed =
+                    hn::MulAdd(slopes, hn::LoadU(tag, weights + at), offsets);
+            const auto sum = hn::ConvertTo(
+                    tag, hn::PromoteTo(integers, hn::LoadU(parts, sums + at)));
+            uint8_t bits[8] = {};
+            hn::StoreMaskBits(tag, hn::Ge(sum, needed), bits);
+            uint32_t left = bits[0] | uint32_t(bits[1]) << 8;
+            for (; left != 0; left &= left - 1) {
+                found[count++] = uint32_t(at) + std::countr_zero(left);
+            }
         }
     }
     for (; i < n; i++) {
@@ -51,8 +69,7 @@ void add_levels_target(
         const uint8_t* const* HWY_RESTRICT tables,
         const uint8_t* const* HWY_RESTRICT levels,
         size_t n,
-        float step,
-        float* HWY_RESTRICT sums) {
+        int16_t* HWY_RESTRICT sums) {
 #if HWY_TARGET == HWY_SCALAR
     for (size_t i = 0; i < n; i++) {
         const size_t at = i / 32 * 16 + i % 16, shift = i % 32 < 16 ? 0 : 4;
@@ -61,19 +78,16 @@ void add_levels_target(
             const size_t level = levels[j][at] >> shift & 15;
             total += tables[j][level] + 256u * tables[j][level + 16];
         }
-        sums[i] += step * float(total);
+        sums[i] = int16_t(uint32_t(sums[i]) + total);
     }
 #else
     constexpr size_t rows = 32, size = 16, part = 8;
     const hn::CappedTag<uint8_t, 64> bytes;
-    const hn::RepartitionToWide<decltype(bytes)> words;
+    const hn::Repartition<int16_t, decltype(bytes)> words;
     const size_t lanes = hn::Lanes(bytes), groups = lanes / size;
     const auto low = hn::Set(bytes, 15);
-    const hn::CappedTag<float, part> floats;
-    const hn::RebindToSigned<decltype(floats)> numbers;
-    const hn::Rebind<uint16_t, decltype(floats)> halves;
-    const auto steps = hn::Set(floats, step);
-    HWY_ALIGN uint16_t totals[4][32];
+    const hn::FixedTag<int16_t, part> added;
+    HWY_ALIGN int16_t totals[4][32];
     for (size_t i = 0; i < n; i += groups * rows) {
         auto a = hn::Zero(words), b = a, c = a, d = a;
         for (size_t j = 0; j < num_tables; j++) {
@@ -100,19 +114,9 @@ void add_levels_target(
         hn::Store(d, words, totals[3]);
         for (size_t g = 0; g < groups; g++) {
             for (size_t p = 0; p < 4; p++) {
-                float* to = sums + i + g * rows + p * part;
-                for (size_t r = 0; r < part; r += hn::Lanes(floats)) {
-                    const auto total = hn::PromoteTo(
-                            numbers,
-                            hn::LoadU(halves, &totals[p][g * part + r]));
-                    hn::StoreU(
-                            hn::MulAdd(
-                                    steps,
-                                    hn::ConvertTo(floats, total),
-                                    hn::LoadU(floats, to + r)),
-                            floats,
-                            to + r);
-                }
+                int16_t* to = sums + i + g * rows + p * part;
+                const auto total = hn::Load(added, &totals[p][g * part]);
+                hn::StoreU(hn::Add(hn::LoadU(added, to), total), added, to);
             }
         }
     }
@@ -130,13 +134,14 @@ HWY_EXPORT(positions_at_least_target);
 
 size_t positions_at_least(
         size_t n,
-        const float* sums,
+        const int16_t* sums,
         const float* weights,
         float offset,
         float slope,
+        float least,
         uint32_t* found) {
     return HWY_DYNAMIC_DISPATCH(positions_at_least_target)(
-            n, sums, weights, offset, slope, found);
+            n, sums, weights, offset, slope, least, found);
 }
 
 HWY_EXPORT(add_levels_target);
@@ -146,10 +151,9 @@ void add_levels(
         const uint8_t* const* tables,
         const uint8_t* const* levels,
         size_t n,
-        float step,
-        float* sums) {
+        int16_t* sums) {
     HWY_DYNAMIC_DISPATCH(add_levels_target)
-    (num_tables, tables, levels, n, step, sums);
+    (num_tables, tables, levels, n, sums);
 }
 
 } // namespace faiss_ext::simd

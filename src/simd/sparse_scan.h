@@ -11,24 +11,25 @@ namespace faiss_ext::simd {
 /** Finds the positions i with sums[i] >= offset + slope * weights[i], in
  * ascending order. Returns their number. NaN on the right selects none.
  *
+ * @param least  a number that no offset + slope * weights[i] is below
  * @param found  size n + 16; the first ones are the result
  */
 size_t positions_at_least(
         size_t n,
-        const float* sums,
+        const int16_t* sums,
         const float* weights,
         float offset,
         float slope,
+        float least,
         uint32_t* found);
 
 /** Adds numbers from tables, chosen by levels of four bits, to sums:
- * sums[i] += step * sum_j tables[j][level of row i in levels[j]].
+ * sums[i] += sum_j tables[j][level of row i in levels[j]], modulo 2^16.
  *
  * Levels are in groups of 32 rows: byte i of the 16 bytes of a group has the
  * level of row i in its lower half and that of row i + 16 in its upper half.
  *
- * @param tables  16 numbers each: their lower bytes, then their upper bytes.
- *                The sum of their largest numbers must be below 2^16.
+ * @param tables  16 numbers each: their lower bytes, then their upper bytes
  * @param levels  of n rows, and 64 bytes more that may be read
  * @param sums    of n rows, and 128 more that may be written
  */
@@ -37,7 +38,6 @@ void add_levels(
         const uint8_t* const* tables,
         const uint8_t* const* levels,
         size_t n,
-        float step,
-        float* sums);
+        int16_t* sums);
 
 } // namespace faiss_ext::simd
