@@ -115,8 +115,11 @@ void SparseScan::set_bounds() {
         to += num_levels;
     }
     step = total > 0 ? total / double(most_sum - n) : 1;
-    const auto in_steps = [&](float bound) {
-        return int16_t(std::ceil(bound / step));
+    const double inverse = 1 / step;
+    const auto in_steps = [&](float bound) { // std::ceil is a call
+        const double steps = bound * inverse;
+        const int below = int(steps);
+        return int16_t(below + (below < steps));
     };
     most.resize(256 * terms.size());
     const float* from = bounds.data();

@@ -106,7 +106,7 @@ class SparseScan {
     size_t begin = 0, end = 0;       ///< of the block
     size_t num_read = 0; ///< terms that are in the sums; full ones are one
     std::vector<int16_t> sums; ///< in steps
-    SharedSum::Least least; ///< for last_score
+    SharedSum::Least least;    ///< for last_score
     double last_score = std::numeric_limits<double>::quiet_NaN();
     size_t read_at_last = none; ///< num_read at last_required
     Line last_required;

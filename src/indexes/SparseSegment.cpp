@@ -174,7 +174,7 @@ void SparseSegment::scan_lists(
     if (!hits.are_within() && std::isinf(hits.bound())) {
         // vectors with the rarest columns give a first bound
         std::vector<uint32_t> rows =
-                scan.rows_of_shortest(std::max<size_t>(64, 2 * hits.most()));
+                scan.rows_of_shortest(std::max<size_t>(32, 2 * hits.most()));
         SparseHits first(hits.most());
         compare(how, rows, first);
         hits.set_bound(first.bound());

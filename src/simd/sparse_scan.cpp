@@ -38,8 +38,8 @@ size_t positions_at_least_target(
     if (!(least <= highest)) {
         return 0;
     }
-    const auto floor = hn::Set(
-            tested, int16_t(std::ceil(std::max(least, lowest))));
+    const auto floor =
+            hn::Set(tested, int16_t(std::ceil(std::max(least, lowest))));
     for (; i + step <= n; i += step) {
         if (hn::AllTrue(tested, hn::Lt(hn::LoadU(tested, sums + i), floor))) {
             continue;
