@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "indexes/SparseQuery.h"
+#include "core/SparsePairs.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "core/prefetch.h"
-#include "core/scratch.h"
 
 namespace faiss_ext {
 
-namespace {
-
-/// Rows that are compared together.
-constexpr size_t together = 16;
-
-} // namespace
-
-SparseQuery::SparseQuery(const Kernel& kernel, const SparseRow& x)
-        : kernel(kernel), x(x) {
+SparsePairs::SparsePairs(const SparseRow& x) : x(x) {
     const size_t size = std::bit_ceil(8 * x.size() + 2);
     slots.resize(size);
     shift = 32 - std::countr_zero(size);
@@ -30,21 +20,7 @@ SparseQuery::SparseQuery(const Kernel& kernel, const SparseRow& x)
     }
 }
 
-void SparseQuery::scores(
-        faiss::MetricType metric,
-        std::span<const SparseRow> rows,
-        float* out) const {
-    for (size_t i = 0; i < rows.size(); i += together) {
-        compare(metric,
-                rows.subspan(i, std::min(together, rows.size() - i)),
-                out + i);
-    }
-}
-
-void SparseQuery::compare(
-        faiss::MetricType metric,
-        std::span<const SparseRow> rows,
-        float* out) const {
+size_t SparsePairs::most_components(std::span<const SparseRow> rows) const {
     size_t most = 0;
     for (const SparseRow& row : rows) {
         most = std::max(most, row.size());
@@ -53,12 +29,18 @@ void SparseQuery::compare(
             prefetch_row(row.values.data(), row.values.size_bytes());
         }
     }
-    const size_t n = x.size(), stride = n + most + 1; // no vector is empty
-    const Scratch dense((rows.size() + 1) * stride);
-    float* y = dense.get();
+    return x.size() + most + 1; // no vector is empty
+}
+
+size_t SparsePairs::write(
+        std::span<const SparseRow> rows,
+        size_t most,
+        float* dense) const {
+    const size_t n = x.size();
+    float* y = dense;
     size_t width = n + 1;
     size_t ends[together];
-    for (size_t i = 0; i < rows.size(); i++, y += stride) {
+    for (size_t i = 0; i < rows.size(); i++, y += most) {
         std::fill_n(y, n, 0.0f);
         const int32_t* columns = rows[i].columns.data();
         const float* values = rows[i].values.data();
@@ -73,16 +55,16 @@ void SparseQuery::compare(
         width = std::max(width, next);
     }
     for (size_t i = 0; i < rows.size(); i++) { // bring the rows together
-        float* to = dense.get() + i * width;
-        std::copy_n(dense.get() + i * stride, ends[i], to);
+        float* to = dense + i * width;
+        std::copy_n(dense + i * most, ends[i], to);
         std::fill(to + ends[i], to + width, 0.0f);
     }
-    float* query = dense.get() + rows.size() * width;
+    float* query = dense + rows.size() * width;
     std::fill(
             std::copy(x.values.begin(), x.values.end(), query),
             query + width,
             0.0f);
-    kernel.score_block(metric, 1, query, rows.size(), dense.get(), width, out);
+    return width;
 }
 
 } // namespace faiss_ext
