@@ -31,8 +31,7 @@ class SparseQuery : public SparsePairs {
                     const float* dense,
                     size_t width,
                     float* to) {
-                    kernel.score_block(
-                            metric, 1, query, m, dense, width, to);
+                    kernel.score_block(metric, 1, query, m, dense, width, to);
                 });
     }
 
