@@ -3,7 +3,7 @@
 # Builds the fuzzers of tests/fuzz with clang's AddressSanitizer and
 # UndefinedBehaviorSanitizer, and runs each of them.
 #
-#   scripts/fuzz.sh MINUTES [files] [strings] [walks]
+#   scripts/fuzz.sh MINUTES [files] [strings] [walks] [sparse]
 #
 # MINUTES may be a fraction. The corpus is kept in build/checked/corpus between
 # runs. The inputs in tests/fuzz/found, which caused failures before, run first. If
@@ -26,10 +26,10 @@ fi
 seconds="$(awk -v minutes="$1" 'BEGIN { print int(60 * minutes) }')"
 shift
 targets=("$@")
-((${#targets[@]})) || targets=(files strings walks)
+((${#targets[@]})) || targets=(files strings walks sparse)
 for target in "${targets[@]}"; do
     if [[ ! -e "tests/fuzz/fuzz_$target.cpp" ]]; then
-        echo "fuzz.sh: unknown target '$target'; there are files, strings and walks" >&2
+        echo "fuzz.sh: unknown target '$target'; there are files, strings, walks and sparse" >&2
         exit 2
     fi
 done

@@ -9,6 +9,13 @@
 
 namespace faiss_ext {
 
+/// A norm of some components of a vector.
+enum class ComponentNorm {
+    none,
+    l1, ///< the sum of their absolute values
+    l2, ///< the root of the sum of their squares
+};
+
 /** Sparse vectors in compressed rows (CSR), in arrays of the caller.
  *
  * They have the layout of scipy.sparse.csr_array: the components of vector i

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
+
 #include <faiss/IndexFlatCodes.h>
 
 #include <faiss_ext/core/ClonePtr.h>
@@ -196,6 +198,12 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
 
    protected:
     void parameters(FieldVisitor& v) const;
+
+    /// Calls train() if the kernel is not trained. check() throws if the kernel
+    /// is not defined on one of the vectors; it is called before and after.
+    void train_kernel(
+            const std::function<void()>& check,
+            const std::function<void()>& train);
 
     enum class Subset { distances, kernel_values, scores };
 

@@ -124,6 +124,9 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform, SparseInput {
      */
     std::vector<float> transformed(idx_t n, const float* x, size_t count) const;
 
+    /// The same for sparse vectors, if takes_sparse() is true and count > 0.
+    std::vector<float> transformed(const SparseVectors& x, size_t count) const;
+
    private:
     mutable std::mutex mutex;
     mutable std::shared_ptr<const PackedChain> packed;
@@ -136,7 +139,6 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform, SparseInput {
             const float* x,
             size_t begin,
             size_t end) const;
-    std::vector<float> transformed(const SparseVectors& x, size_t count) const;
     void check_input(const VectorBatch& x) const;
     /// The vectors for the index behind: x if there are no transformations,
     /// else `room`.

@@ -20,6 +20,8 @@
 #include <faiss/IndexBinary.h>
 #include <faiss/VectorTransform.h>
 
+#include <faiss_ext/core/SparseVectors.h>
+#include <faiss_ext/core/VectorBatch.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
 #include <faiss_ext/kernels/Kernel.h>
@@ -247,8 +249,9 @@ struct IndexClass {
             idx_t>(const C&, size_t part, const std::vector<idx_t>& ids)>
             ids_in_part;
 
-    /// n vectors as the parts see them. By default they are the same.
-    IndexFunction<std::vector<float>(const C&, idx_t n, const float* x)>
+    /// Vectors as the parts see them. By default they are the same. Sparse ones
+    /// come only if the index takes them.
+    IndexFunction<std::vector<float>(const C&, const VectorBatch& x)>
             transformed;
 
     /// The id that add gives to its next vector. If omitted, the searched part
@@ -354,6 +357,11 @@ std::vector<const faiss::VectorTransform*> transforms_of(const AnyIndex& index);
 
 /// n vectors as the parts of an index see them.
 std::vector<float> transformed(const AnyIndex& index, idx_t n, const float* x);
+
+/// The same for sparse vectors and an index that transforms them.
+std::vector<float> transformed(
+        const faiss::Index& index,
+        const SparseVectors& x);
 
 /// The kernel under which an index itself compares vectors, or null.
 const Kernel* kernel_of(const AnyIndex& index);
@@ -485,6 +493,14 @@ void compute_kernel_values(
         const faiss::Index& index,
         idx_t n,
         const float* x,
+        idx_t k,
+        const idx_t* ids,
+        float* values);
+
+/// The same for sparse queries and an index that takes them.
+void compute_kernel_values(
+        const faiss::Index& index,
+        const SparseVectors& x,
         idx_t k,
         const idx_t* ids,
         float* values);

@@ -22,6 +22,10 @@ struct IndexSparseKernel;
 /// Whether an index takes sparse vectors.
 bool takes_sparse(const faiss::Index& index);
 
+/// Throws an UnsupportedError that names the method unless an index takes
+/// sparse vectors.
+void check_takes_sparse(const faiss::Index& index, const char* method);
+
 /// Trains an index as faiss::Index::train does. Whatever learns from dense
 /// vectors gets dense copies of a sample, of at most 65,536 vectors and 1 GB.
 void train(faiss::Index& index, const SparseVectors& x);
@@ -47,6 +51,18 @@ void range_search(
         const SparseVectors& x,
         float radius,
         faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params = nullptr);
+
+/// Like search, and reconstructs the vectors that are found, as
+/// faiss::Index::search_and_reconstruct does.
+/// @param recons  dense vectors, size n * k * d; NaN if there is no vector
+void search_and_reconstruct(
+        const faiss::Index& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        float* recons,
         const faiss::SearchParameters* params = nullptr);
 
 /// Like search_scores of an IndexSparseKernel; labels are ids.

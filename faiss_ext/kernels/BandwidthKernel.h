@@ -21,6 +21,7 @@ struct BandwidthKernel : Kernel {
 
     /// Chooses gamma from the data, if it was left out.
     void train(idx_t n, const float* x, size_t d) override;
+    void train_sparse(const SparseVectors& x) override;
 
     void block(
             size_t n,
@@ -61,11 +62,21 @@ struct BandwidthKernel : Kernel {
     /// train() throws if it is out of range.
     virtual double choose_gamma(idx_t n, const float* x, size_t d) const = 0;
 
+    /// Like choose_gamma, for sparse vectors in canonical form. By default it
+    /// makes dense copies of a sample, as Kernel::train_sparse does.
+    virtual double choose_gamma_sparse(const SparseVectors& x) const;
+
     /// True if a bandwidth is out of range because the distances to a
     /// neighbour, whose rank is a parameter, are about 0.
     virtual bool nearest_are_equal(double /*chosen*/) const {
         return false;
     }
+
+   private:
+    /// Sets the bandwidth choose(). are_equal() tells whether all vectors are
+    /// the same.
+    template <class Choose, class AreEqual>
+    void train_by(idx_t n, Choose&& choose, AreEqual&& are_equal);
 };
 
 } // namespace faiss_ext

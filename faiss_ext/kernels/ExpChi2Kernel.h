@@ -43,6 +43,7 @@ struct ExpChi2Kernel : BandwidthKernel {
 
    protected:
     double choose_gamma(idx_t n, const float* x, size_t d) const override;
+    double choose_gamma_sparse(const SparseVectors& x) const override;
 };
 
 } // namespace faiss_ext

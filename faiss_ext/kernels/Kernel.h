@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/kernels/SharedSum.h>
@@ -49,6 +50,10 @@ struct Kernel : HasFields {
      * @param x   training vectors, size n * d
      */
     virtual void train(idx_t n, const float* x, size_t d);
+
+    /// Like train, with sparse vectors. By default it trains on dense copies of
+    /// at most 65,536 vectors, drawn at random, in at most 1 GB.
+    virtual void train_sparse(const SparseVectors& x);
 
     /** Computes a block of the kernel matrix, on the calling thread, without
      * checks.
@@ -111,13 +116,6 @@ struct Kernel : HasFields {
      */
     virtual bool ignores_zeros() const;
 
-    /// A norm of some components of a vector.
-    enum class ComponentNorm {
-        none,
-        l1, ///< the sum of their absolute values
-        l2, ///< the root of the sum of their squares
-    };
-
     /** The norm by which components count that are 0 in the other vector. If
      * they are replaced by one component, their norm, then k(x, y) and the
      * distance stay the same, up to rounding. Sparse search compares vectors in
@@ -150,6 +148,9 @@ struct Kernel : HasFields {
             size_t d,
             const char* where) const;
 
+    /// Does check_input for sparse vectors.
+    void check_sparse_input(const CanonicalVectors& x, const char* where) const;
+
     /// If k(x, x) and k(y, y) are at most this, k(x, y) and the squared
     /// distance in feature space are within the range of float
     /// (Cauchy-Schwarz).
@@ -176,6 +177,11 @@ struct Kernel : HasFields {
             const float* y,
             size_t d,
             float* out) const;
+
+    /// Like gram, for sparse vectors of one dimension. Their dense forms have
+    /// the same values up to rounding. Throws if the kernel does not have
+    /// ignores_zeros().
+    void gram(const SparseVectors& x, const SparseVectors& y, float* out) const;
 
     /// The string from which kernel_factory makes the same kernel. If the class
     /// is not registered, it is only a name to show.

@@ -170,6 +170,7 @@ struct ShiftInvariantKernel : BandwidthKernel {
      */
     virtual void kernel_of_norms(size_t n, float* v, bool distance) const;
     double choose_gamma(idx_t n, const float* x, size_t d) const override;
+    double choose_gamma_sparse(const SparseVectors& x) const override;
     bool nearest_are_equal(double chosen) const override;
 };
 

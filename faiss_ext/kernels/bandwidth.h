@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/core/compat.h>
 
 namespace faiss_ext {
@@ -31,6 +32,16 @@ double mean_neighbor_distance(
         idx_t n,
         const float* x,
         size_t d,
+        int neighbor = 50,
+        idx_t max_queries = 1000,
+        idx_t max_points = 0,
+        int64_t seed = 1234);
+
+/// Like mean_neighbor_distance, for sparse vectors. Their dense forms have the
+/// same distance up to rounding.
+double mean_neighbor_distance(
+        bool l1,
+        const SparseVectors& x,
         int neighbor = 50,
         idx_t max_queries = 1000,
         idx_t max_points = 0,

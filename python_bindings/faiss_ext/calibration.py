@@ -2,7 +2,6 @@
 """Calibration: the kernel values that belong to the distances of an index, as
 measured on held-out queries."""
 
-import itertools
 import math
 import numbers
 import re
@@ -20,6 +19,7 @@ from .distances import exact_values
 from .index_tree import (
     hash_before, kernel_of, part_that_compares, parts_of, transforms_of)
 from .showing import class_name
+from .sparse_vectors import is_sparse
 
 
 FARTHEST = float(np.finfo("float32").max)  # the distance of padding
@@ -270,10 +270,10 @@ def calibrate(
     ----------
     index : faiss.Index or faiss.IndexBinary
         An index of the vectors `base`. Its ids are their positions.
-    base : array_like, shape (n, d)
+    base : array_like or sparse array, shape (n, d)
         The vectors. A binary index without a scheme takes packed bits, uint8
         of shape (n, d / 8); the kernel is then a kernel of the bits.
-    queries : array_like, shape (nq, d)
+    queries : array_like or sparse array, shape (nq, d)
         Held-out queries like those that you will search for. They must not be
         among the vectors. Otherwise a query finds itself, and its nearest
         results are not typical.
@@ -310,29 +310,31 @@ def calibrate(
     width = as_width(width)
     hash = hash_of_codes(index)
     packed = isinstance(index, faiss.IndexBinary) and hash is None
-    base, queries = (as_vectors(x, packed) for x in (base, queries))
-    if base.ndim != 2 or queries.ndim != 2 or len(queries) == 0 or (
+    base, queries = as_alike(*(
+        as_vectors(x, packed) for x in (base, queries)))
+    if base.ndim != 2 or queries.ndim != 2 or queries.shape[0] == 0 or (
             base.shape[1] != queries.shape[1]):
         raise ValueError("calibrate: expected vectors and queries of shapes "
                          f"(n, d) and (nq, d), got {base.shape} and "
                          f"{queries.shape}")
-    if index.ntotal != len(base):
+    n, nq = base.shape[0], queries.shape[0]
+    if index.ntotal != n:
         raise ValueError(f"calibrate: the index holds {index.ntotal} vectors, "
-                         f"base has {len(base)}")
+                         f"base has {n}")
     D, ids = index.search(queries, k)
     own = own_kernel(index, kernel)
     if own is None:
         own = OwnKernel(trained_kernel(
             kernel, unpacked(base) if packed else base))
     distances, values, vectors, among = [], [], set(), 0
-    for query, d, i in zip(queries, D, ids):
+    for q, d, i in zip(range(nq), D, ids):
         d, i = d[i >= 0], i[i >= 0]
         if len(i):
-            if i.max() >= len(base):
+            if i.max() >= n:
                 raise ValueError(f"calibrate: the index holds the id {i.max()},"
-                                 f" expected positions below {len(base)}")
-            rows = base[i]
-            among += bool((rows == query).all(axis=1).any())
+                                 f" expected positions below {n}")
+            query, rows = queries[q : q + 1], base[i]
+            among += is_among(query, rows)
             distances.append(d)
             values.append(own.values(query, rows, packed))
             vectors.update(i.tolist())
@@ -341,7 +343,7 @@ def calibrate(
                              "an index that finds some of `base`")
     if among:
         warnings.warn(
-            f"calibrate: {among} of {len(queries)} queries are among the "
+            f"calibrate: {among} of {nq} queries are among the "
             "vectors of the index and find themselves, as other queries do not",
             stacklevel=2)
     distances = np.concatenate(distances).astype("float64")
@@ -350,8 +352,9 @@ def calibrate(
     if exact is not None and not np.allclose(
             exact(distances), values, rtol=1e-3, atol=1e-3 * np.ptp(values)):
         exact = None  # the index compares under another kernel
-    own_values = (own.values(x, x[None], packed)[0] for x in
-                  itertools.chain(queries, map(base.__getitem__, vectors)))
+    own_values = (own.values(x[i : i + 1], x[i : i + 1], packed)[0]
+                  for x, rows in ((queries, range(nq)), (base, vectors))
+                  for i in rows)
     unit = own.is_normalised() or all(
         value == 0 or abs(value - 1) < 1e-4 for value in own_values)
     return Calibration(distances, values, width,
@@ -359,6 +362,8 @@ def calibrate(
 
 
 def as_vectors(x, packed):
+    if is_sparse(x) and not packed:
+        return x.tocsr()
     x = as_array(x, "calibrate")
     if not packed:
         return np.ascontiguousarray(x, dtype="float32")
@@ -366,6 +371,21 @@ def as_vectors(x, packed):
         raise TypeError("calibrate: the index takes packed bits, uint8, got "
                         f"{x.dtype}")
     return np.ascontiguousarray(x)
+
+
+def as_alike(x, y):
+    """Two arrays of vectors; both sparse if one of them is."""
+    if is_sparse(x) == is_sparse(y):
+        return x, y
+    return (x, type(x)(y)) if is_sparse(x) else (type(y)(x), y)
+
+
+def is_among(query, rows):
+    """Whether a vector, given as an array of one row, is one of the rows."""
+    if not is_sparse(rows):
+        return bool((rows == query).all(axis=1).any())
+    return any((rows[j : j + 1] != query).nnz == 0
+               for j in range(rows.shape[0]))
 
 
 def unpacked(codes):
@@ -388,16 +408,16 @@ class OwnKernel(typing.NamedTuple):
     transforms: tuple = ()  # the transforms in front of that part
 
     def values(self, query, rows, packed=False):
-        """Kernel values of a query and several vectors."""
-        x = np.concatenate([query[None], rows])
-        if packed:
-            x = unpacked(x)
+        """Kernel values of a query, an array of one row, and several
+        vectors."""
+        x = [unpacked(v) if packed else v for v in (query, rows)]
         for transform in self.transforms:
-            x = transform.apply(x)
+            x = [transform.apply(v) for v in x]
+        query, rows = x
         if isinstance(self.kernel, swig.KernelHash):
-            return np.array([self.kernel.kernel_value(x[0], row)
-                             for row in x[1:]])
-        return self.kernel.gram(x[:1], x[1:])[0]
+            return np.array([self.kernel.kernel_value(query, rows[i : i + 1])
+                             for i in range(rows.shape[0])])
+        return self.kernel.gram(query, rows)[0]
 
     def is_normalised(self):
         return (isinstance(self.kernel, swig.Kernel)

@@ -667,9 +667,11 @@ def wrap_kernels():
 
         Parameters
         ----------
-        x : array_like, shape (n, d)
+        x : array_like or sparse array, shape (n, d)
             Training vectors.
         """
+        if is_sparse(x):
+            return sparse_vectors.train_kernel(self, x, "Kernel.train")
         x = as_matrix(x, "Kernel.train")
         self._train_c(x.shape[0], faiss.swig_ptr(x), x.shape[1])
 
@@ -678,17 +680,22 @@ def wrap_kernels():
     ) -> "NDArray[np.float32]":
         """Computes the kernel matrix of x and y.
 
+        Of sparse vectors no dense copies are made.
+
         Parameters
         ----------
-        x : array_like, shape (n, d)
+        x : array_like or sparse array, shape (n, d)
             Vectors.
-        y : array_like, shape (m, d), optional
+        y : array_like or sparse array, shape (m, d), optional
             Vectors. By default x.
 
         Returns
         -------
         float32, shape (n, m)
         """
+        if is_sparse(x) or is_sparse(y):
+            return sparse_vectors.gram(
+                self, x, x if y is None else y, "Kernel.gram")
         x = as_matrix(x, "Kernel.gram")
         d = x.shape[1]
         y = x if y is None else as_vectors(y, d, "Kernel.gram")
@@ -703,18 +710,18 @@ def wrap_kernels():
         Parameters
         ----------
         x, y : array_like, shape (d,)
-            The vectors.
+            The vectors. Sparse ones may have the shape (1, d).
 
         Returns
         -------
         float
         """
-        x, y = as_array(x, "Kernel"), as_array(y, "Kernel")
-        if x.ndim != 1 or x.shape != y.shape:
+        x, y = as_one(x, "Kernel"), as_one(y, "Kernel")
+        if x.ndim != 2 or x.shape != y.shape:
             raise ValueError(
                 "Kernel: expected two vectors of the same length, got shapes "
-                f"{x.shape} and {y.shape}")
-        return float(self.gram(x[None], y[None])[0, 0])
+                f"{x.shape[1:]} and {y.shape[1:]}")
+        return float(self.gram(x, y)[0, 0])
 
     init_callback_kernel.__qualname__ = "CallbackKernel.__init__"
     swig.CallbackKernel.__init__ = init_callback_kernel
@@ -725,6 +732,13 @@ def wrap_kernels():
     swig.Kernel.__reduce__ = reduce_kernel
     swig.Kernel.__copy__ = copy_by(swig.Kernel.copy)
     swig.Kernel.__deepcopy__ = deepcopy_by(swig.Kernel.copy)
+
+
+def as_one(x, where):
+    """A vector as an array of one row."""
+    if is_sparse(x):
+        return sparse_vectors.as_row(x, where)
+    return as_array(x, where)[None]
 
 
 def reduce_kernel(self):
@@ -991,8 +1005,9 @@ def wrap_hashes():
         method = vars(the_class)[f"_{name}_c"]
 
         def function(self, x: "ArrayLike", y: "ArrayLike") -> float:
-            x, y = (as_vectors(np.atleast_2d(as_array(v, name)), self.d_in,
-                               name) for v in (x, y))
+            x, y = (as_vectors(np.atleast_2d(as_array(
+                sparse_vectors.as_row(v, name).toarray() if is_sparse(v)
+                else v, name)), self.d_in, name) for v in (x, y))
             if len(x) != 1 or len(y) != 1:
                 raise ValueError(f"{name}: expected two vectors")
             return method(self, faiss.swig_ptr(x), faiss.swig_ptr(y))
@@ -1003,6 +1018,7 @@ def wrap_hashes():
 Parameters
 ----------
 x, y : array_like, shape (d_in,)
+    Sparse vectors may have the shape (1, d_in).
 
 Returns
 -------
@@ -1043,13 +1059,16 @@ def wrap_projections():
 
         Parameters
         ----------
-        x : array_like, shape (n, d_in)
+        x : array_like or sparse array, shape (n, d_in)
             Vectors.
 
         Returns
         -------
         float32, shape (n, d_out)
         """
+        if is_sparse(x):
+            return sparse_vectors.apply(
+                self, SparseVectors(x, self.d_in, "Projection.apply"))
         x = as_vectors(x, self.d_in, "Projection.apply")
         y = np.empty((x.shape[0], self.d_out), dtype="float32")
         self._apply_c(x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(y))
@@ -1947,7 +1966,7 @@ def mean_neighbor_distance(
 
     Parameters
     ----------
-    x : array_like, shape (n, d)
+    x : array_like or sparse array, shape (n, d)
         Vectors.
     norm : "l1" or "l2", optional
         The distance.
@@ -1966,10 +1985,14 @@ def mean_neighbor_distance(
     """
     if norm not in ("l1", "l2"):
         raise ValueError(f"norm must be 'l1' or 'l2', got {shown(norm)}")
-    x = as_matrix(x, "mean_neighbor_distance")
-    counts = {"neighbor": neighbor, "max_queries": max_queries,
-              "max_points": max_points, "seed": seed}
+    where = "mean_neighbor_distance"
+    counts = [as_integer(value, name, where) for name, value in (
+        ("neighbor", neighbor), ("max_queries", max_queries),
+        ("max_points", max_points), ("seed", seed))]
+    if is_sparse(x):
+        rows = SparseVectors(x, x.shape[-1], where)
+        return swig._mean_neighbor_distance_sparse_c(
+            norm == "l1", *rows.arguments(), *counts)
+    x = as_matrix(x, where)
     return swig._mean_neighbor_distance_c(
-        norm == "l1", x.shape[0], faiss.swig_ptr(x), x.shape[1],
-        *(as_integer(value, name, "mean_neighbor_distance")
-          for name, value in counts.items()))
+        norm == "l1", x.shape[0], faiss.swig_ptr(x), x.shape[1], *counts)

@@ -11,6 +11,7 @@ from dask.distributed import CancelledError, wait
 from .shard_folder import ShardError
 from .shards import called, failed
 from .sources import ArraySource
+from .sparse_vectors import is_sparse
 from .timing import Stopwatch
 
 SMALL = 2**16  # up to this many bytes are sent with each call, not once
@@ -19,6 +20,12 @@ POLL, PATIENCE = 5, 60  # seconds
 
 def same(value):
     return value
+
+
+def size_of(x):
+    """Size in bytes of vectors."""
+    arrays = (x.indptr, x.indices, x.data) if is_sparse(x) else (x,)
+    return sum(array.nbytes for array in arrays)
 
 
 def chunks_of(array):
@@ -161,7 +168,7 @@ class OnCluster:
         if cancelled:
             for i, shard in zip(cancelled, self.start(cancelled)):
                 self.shards[i] = shard
-        if x is not None and x.nbytes > SMALL:
+        if x is not None and size_of(x) > SMALL:
             # a submitted call is repeated if its worker is lost; scattered
             # data would be lost
             x = client.submit(same, x, pure=False)

@@ -61,11 +61,11 @@ from .shard_building import open_shards
 from .index_tree import (
     all_inside, hash_before, part_that_compares, parts_of)
 from .showing import class_name, text
-from .sources import as_floats
+from .sources import as_floats, widened
 from .sparse_vectors import is_sparse
 from .timing import Stopwatch
 from .vector_files import (
-    SVMLIGHT, VectorFileError, lazy_vectors, read_vectors)
+    VectorFileError, lazy_vectors, read_vectors)
 
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
@@ -429,15 +429,6 @@ def vectors_for(index, x, name):
     if x.shape[1] != width:
         raise VectorFileError(f"{name}: vectors of {x.shape[1]} components, "
                               f"the index takes {width}")
-    return x
-
-
-def widened(x, d, path):
-    """Sparse vectors with d columns, if their file does not say how many."""
-    if not str(path).endswith(SVMLIGHT) or x.shape[1] >= d:
-        return x
-    x = x.copy()
-    x.resize(x.shape[0], d)
     return x
 
 
@@ -932,20 +923,17 @@ def run_bench(args):
     index = index_of(args.index)
     if not isinstance(index, faiss.Index):
         raise UsageError("bench takes an index of float vectors")
-    x = as_floats(vectors_of(args.vectors), args.vectors)
-    queries = as_floats(vectors_of(args.queries), args.queries)
+    x, queries = (vectors_for(index, vectors_of(file), file)
+                  for file in (args.vectors, args.queries))
     for file, array in ((args.vectors, x), (args.queries, queries)):
-        if array.shape[1] != index.d:
-            raise VectorFileError(
-                f"{file}: vectors of {array.shape[1]} components, the index "
-                f"takes {index.d}")
         check_vectors(
-            as_kernel(args.kernel), array, file, range(len(array)))
-    if len(x) != index.ntotal:
-        raise VectorFileError(f"{args.vectors}: {len(x):,} vectors, the index "
+            as_kernel(args.kernel), array, file, range(array.shape[0]))
+    n, nq = x.shape[0], queries.shape[0]
+    if n != index.ntotal:
+        raise VectorFileError(f"{args.vectors}: {n:,} vectors, the index "
                               f"has {index.ntotal:,}")
-    if args.k > len(x):
-        raise UsageError(f"k is {args.k:,}, the index has {len(x):,} vectors")
+    if args.k > n:
+        raise UsageError(f"k is {args.k:,}, the index has {n:,} vectors")
     set_all(index, args.parameter)
     truth = Truth(trained_kernel(args.kernel, x), x, queries, args.k,
                   index.metric_type)
@@ -966,9 +954,9 @@ def run_bench(args):
     best = found.optimal_pts  # points into `found`, which must stay alive
     rows = [
         {"parameters": point.key, "recall": point.perf,
-         "queries_per_second": len(queries) / point.t,
+         "queries_per_second": nq / point.t,
          "usual_queries_per_second":
-             len(queries) / space.usual_times[point.key]}
+             nq / space.usual_times[point.key]}
         for point in map(best.at, range(best.size())) if point.t > 0]
 
     def rate(row):

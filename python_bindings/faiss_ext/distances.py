@@ -7,8 +7,10 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_ids, as_vectors
 from .errors import renumbering
-from .index_tree import hash_before, kernel_of, part_that_compares
+from .index_tree import (
+    hash_before, kernel_of, part_that_compares, transforms_of)
 from .parameters import is_sharded
+from .sparse_vectors import SparseVectors, as_csr, as_row, is_sparse
 
 
 def kernel_values(
@@ -44,9 +46,9 @@ def kernel_values(
         Distances from search or range_search, of any shape.
     I : array_like of int, of the shape of D, optional
         Ids of the same results.
-    xq : array_like, shape (n, d), optional
+    xq : array_like or sparse array, shape (n, d), optional
         The queries. For the results of one query, D[i] and I[i], pass a query
-        of shape (d,).
+        of shape (d,); a sparse one may have the shape (1, d).
     lims : array_like of int, shape (n + 1,), optional
         From range_search: query i has the results lims[i] to lims[i + 1].
 
@@ -182,22 +184,38 @@ def check_hamming(D, distances, nbits):
 def values_of_results(index, d, D, I, xq, lims):
     """Kernel values of the queries and the stored vectors of their results."""
     I = as_ids(I, D.shape, "kernel_values: I")
-    xq = as_array(xq, "kernel_values: xq")
+    xq, is_one = as_queries(xq, D, lims)
     if lims is not None:
-        queries, ids, place = in_rows(I, lims, len(xq))
-        x = as_vectors(xq, d, "kernel_values: xq")
+        queries, ids, place = in_rows(I, lims, xq.shape[0])
+        x = as_vectors_for(xq, d)
         with renumbering(queries):
             return values_of_ids(index, x[queries], ids)[place]
-    if D.ndim == 1 and xq.ndim == 1:
-        return values_of_results(index, d, D[None], I[None], xq[None], None)[0]
-    x = as_vectors(xq, d, "kernel_values: xq")
+    if is_one:
+        return values_of_results(index, d, D[None], I[None], xq, None)[0]
+    x = as_vectors_for(xq, d)
     check_rows(D, x)
     return values_of_ids(index, x, I)
 
 
+def as_queries(xq, D, lims):
+    """Queries, and whether they are one query with one row of results."""
+    if is_sparse(xq):
+        is_one = lims is None and D.ndim == 1 and xq.shape[:-1] in ((), (1,))
+        return as_row(xq, "kernel_values: xq") if is_one else xq, is_one
+    xq = as_array(xq, "kernel_values: xq")
+    is_one = lims is None and D.ndim == xq.ndim == 1
+    return xq[None] if is_one else xq, is_one
+
+
+def as_vectors_for(xq, d):
+    """Queries of dimension d, dense or sparse."""
+    as_rows = as_csr if is_sparse(xq) else as_vectors
+    return as_rows(xq, d, "kernel_values: xq")
+
+
 def check_rows(D, xq):
     """Raises an error unless each query has a row of results."""
-    if D.ndim != 2 or len(D) != len(xq):
+    if D.ndim != 2 or len(D) != xq.shape[0]:
         raise ValueError(
             f"kernel_values: D has shape {D.shape} and xq {xq.shape}, expected "
             "(n, k) and (n, d), or lims of range_search")
@@ -206,19 +224,19 @@ def check_rows(D, xq):
 def check_unused(model, part, D, I, xq, lims):
     """Checks ids and queries that are given although distances suffice."""
     I = as_ids(I, D.shape, "kernel_values: I")
-    xq = as_array(xq, "kernel_values: xq")
-    if lims is None and D.ndim == xq.ndim == 1:
-        D, xq = D[None], xq[None]
+    xq, is_one = as_queries(xq, D, lims)
+    if is_one:
+        D = D[None]
     width = model.d
     if isinstance(model, faiss.IndexBinary):
         hash = hash_before(part)
         takes_codes = hash is None or xq.shape[1:] == (model.d // 8,)
         width = model.d // 8 if takes_codes else hash.d_in
-    as_vectors(xq, width, "kernel_values: xq")
+    as_vectors_for(xq, width)
     if lims is None:
         check_rows(D, xq)
     else:
-        in_rows(I, lims, len(xq))
+        in_rows(I, lims, xq.shape[0])
 
 
 def in_rows(I, lims, n):
@@ -255,13 +273,24 @@ def values_of_ids(index, x, ids):
         return index._kernel_values(x, ids)
     ids = np.ascontiguousarray(ids, dtype="int64")
     values = np.empty(ids.shape, "float32")
-    swig._compute_kernel_values_c(
-        index, len(x), faiss.swig_ptr(x), ids.shape[1],
-        faiss.swig_ptr(ids), faiss.swig_ptr(values))
+    results = ids.shape[1], faiss.swig_ptr(ids), faiss.swig_ptr(values)
+    if is_sparse(x):
+        rows = SparseVectors(x, index.d, "kernel_values: xq")
+        swig._compute_kernel_values_sparse_c(
+            index, *rows.arguments(), *results)
+    else:
+        swig._compute_kernel_values_c(
+            index, len(x), faiss.swig_ptr(x), *results)
     return values
 
 
 def transformed(index, x):
     """Vectors as the parts of an index see them."""
+    if is_sparse(x):
+        if not transforms_of(index):
+            return x
+        rows = SparseVectors(x, index.d, "transformed")
+        return faiss.vector_to_array(swig._transformed_sparse_c(
+            index, *rows.arguments())).reshape(len(rows), -1)
     return faiss.vector_to_array(swig._transformed_c(
         index, len(x), faiss.swig_ptr(x))).reshape(len(x), -1)

@@ -6,8 +6,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import as_kernel
-from .arguments import as_matrix, shown
-from .sparse_vectors import SparseVectors, is_sparse
+from .arguments import shown
+from .sparse_vectors import as_rows
 
 
 def near_duplicates(
@@ -116,27 +116,9 @@ def near_duplicate_groups(
     return groups
 
 
-class DenseRows:
-    """The rows of an array, in the arrays that C++ takes."""
-
-    def __init__(self, x):
-        self.n, self.d = x.shape
-        rows, columns = np.nonzero(x)
-        self.indptr = np.searchsorted(rows, np.arange(self.n + 1))
-        self.values = x[rows, columns]
-        self.indices = columns.astype("int32")
-
-    __len__ = SparseVectors.__len__
-    arguments = SparseVectors.arguments
-
-
 def checked(x, kernel, threshold, where):
     """The rows, the kernel and the threshold as C++ takes them."""
-    if is_sparse(x):
-        rows = SparseVectors(x, x.shape[-1], where)
-    else:
-        rows = DenseRows(as_matrix(x, where))
-    return rows, as_kernel(kernel), as_threshold(threshold, where)
+    return as_rows(x, where), as_kernel(kernel), as_threshold(threshold, where)
 
 
 def as_threshold(threshold, where):

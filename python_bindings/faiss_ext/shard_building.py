@@ -19,7 +19,9 @@ from .progress import counting
 from .shard_folder import (
     MANIFEST, MODEL, ShardError, ShardFolder, read_shard, write_shard)
 from .shards import LocalEngine, Shard, ShardedIndex
-from .sources import ArraySource, FileSource, drawn
+from .sources import ArraySource, FileSource, drawn, joined
+from .sparse_vectors import is_sparse, takes_sparse, why_not_sparse
+from .vector_files import SVMLIGHT
 
 
 def build_shards(partitions, string, client=None, folder=None, part=None,
@@ -37,7 +39,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     ----------
     partitions : list of str or path, list of arrays, or a Dask array
         Files as for `build_from`, which every worker can read; or arrays of
-        shape (n, d); or a Dask array in chunks of rows. If there is training,
+        shape (n, d), dense or sparse; or a Dask array in chunks of rows. If there is training,
         persist an array that is expensive to compute.
     string : str
         The factory string, without `IDMap`: ids count from the first vector of
@@ -106,6 +108,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     model = made_from(
         string, sizes[0]["d"], sizes[0]["dtype"], metric, parameters,
         f"partition {sources[0].name}")
+    check_sparse(sizes, sources, string, model)
     check_exact(exact, string, model, sources)
     build = ShardBuild(engine, sources, sizes, exact, memory, progress)
     if folder is None:
@@ -211,7 +214,7 @@ class ShardBuild:
                 model, sample, numbers, self.progress, self.place_of)
         except RuntimeError as error:
             raise with_prefix(
-                error, f"training, with a sample of {len(sample):,} vectors of "
+                error, f"training, with a sample of {len(numbers):,} vectors of "
                 "all partitions: ", ShardError) from None
 
     def place_of(self, number):
@@ -228,7 +231,7 @@ class ShardBuild:
             for source, begin, end in zip(
                 self.sources, self.firsts, self.ends)]
         used = [i for i, call in enumerate(calls) if len(call[1])]
-        return np.concatenate(self.engine.all(
+        return joined(self.engine.all(
             rows_of, [calls[i] for i in used], [self.names[i] for i in used]))
 
     def counting(self):
@@ -275,6 +278,7 @@ def measured(source):
     """Size, type and identity of a partition."""
     source = source.opened()
     return {"n": source.n, "d": source.d, "dtype": source.dtype,
+            "is_sparse": is_sparse(source.vectors),
             "identity": source.identity}
 
 
@@ -326,7 +330,8 @@ def sources_of(partitions, part):
     if hasattr(partitions, "to_delayed"):  # a Dask array
         from .cluster import chunks_of
         return chunks_of(partitions)
-    if isinstance(partitions, (str, os.PathLike, np.ndarray)):
+    if isinstance(partitions, (str, os.PathLike, np.ndarray)) or is_sparse(
+            partitions):
         raise TypeError("partitions: expected a list of files or arrays, or a "
                         f"Dask array, got one {type(partitions).__name__}")
     try:
@@ -349,7 +354,10 @@ def sizes_of(sources, engine):
     found = iter(engine.all(measured, [(source,) for source in unknown],
                             [source.name for source in unknown]))
     sizes = [source.size or next(found) for source in sources]
+    most = max(size["d"] for size in sizes)
     for size, source in zip(sizes, sources):
+        if source.path is not None and source.path.endswith(SVMLIGHT):
+            source.columns = size["d"] = size["identity"]["d"] = most
         for what in ("d", "dtype"):
             if size[what] != sizes[0][what]:
                 raise ShardError(
@@ -358,6 +366,15 @@ def sizes_of(sources, engine):
     if sum(size["n"] for size in sizes) == 0:
         raise ShardError("there are no vectors in the partitions")
     return sizes
+
+
+def check_sparse(sizes, sources, string, model):
+    """Raises ShardError if a partition is sparse and the index takes no sparse
+    vectors."""
+    for size, source in zip(sizes, sources):
+        if size.get("is_sparse") and not takes_sparse(model):
+            raise ShardError(
+                f"partition {source.name}: {why_not_sparse(string)}")
 
 
 def engine_of(client):

@@ -24,6 +24,7 @@ from .index_tree import hash_in_front, parts_that_answer, ranking_of, real
 from .parameters import Sharded, set_index_parameter
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
+from .sparse_vectors import as_csr, is_sparse
 from .vector_files import VectorFileError
 
 # limits of the queries in a batch, and of their candidates
@@ -505,12 +506,11 @@ class ShardedIndex:
 
     def _queries(self, x, where):
         self._check_open()
-        if not self.is_binary:
-            return as_vectors(x, self.d, where)
-        hash = hash_in_front(self.model)
-        if hash is not None:
-            return as_vectors(x, hash.d_in, where)
-        return as_codes(x, self.d // 8, where)
+        hash = hash_in_front(self.model) if self.is_binary else None
+        if self.is_binary and hash is None:
+            return as_codes(x, self.d // 8, where)
+        d = self.d if hash is None else hash.d_in
+        return (as_csr if is_sparse(x) else as_vectors)(x, d, where)
 
     def search(
             self, x: "ArrayLike", k: int, *,
@@ -521,7 +521,7 @@ class ShardedIndex:
 
         Parameters
         ----------
-        x : array_like, shape (n, d)
+        x : array_like or sparse array, shape (n, d)
             Queries.
         k : int
             Number of neighbours.
@@ -541,8 +541,9 @@ class ShardedIndex:
         """
         x = self._queries(x, "ShardedIndex.search")
         k = as_k(k, "ShardedIndex.search")
-        D = np.empty((len(x), k), "int32" if self.is_binary else "float32")
-        I = np.empty((len(x), k), "int64")
+        n = x.shape[0]
+        D = np.empty((n, k), "int32" if self.is_binary else "float32")
+        I = np.empty((n, k), "int64")
         allowed = self._allowed(filter, "ShardedIndex.search")
 
         def find(x, k):
@@ -554,7 +555,7 @@ class ShardedIndex:
         wanted = max(min(self._wanted(k, ranking), self.ntotal), 1)
         most = ANSWERS // (len(self.shards) * wanted)
         step = min(max(most, 1), QUERIES)
-        for i in range(0, len(x), step):
+        for i in range(0, n, step):
             part = slice(i, i + step)
             D[part], I[part] = find(x[part], k)
         return D, I
@@ -659,7 +660,7 @@ class ShardedIndex:
 
         Parameters
         ----------
-        x : array_like, shape (n, d)
+        x : array_like or sparse array, shape (n, d)
             Queries.
         radius : float
             The radius.
@@ -681,7 +682,7 @@ class ShardedIndex:
         answers = self._run("range_search", x, own)
         counts = np.stack([np.diff(lims.astype("int64"))
                            for lims, _, _ in answers])  # shards x queries
-        lims = np.zeros(len(x) + 1, "uint64")
+        lims = np.zeros(x.shape[0] + 1, "uint64")
         lims[1:] = np.cumsum(counts.sum(axis=0))
         # the positions at which each shard's results of a query begin
         begins = lims[:-1].astype("int64") + np.cumsum(counts, axis=0) - counts

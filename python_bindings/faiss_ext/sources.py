@@ -7,7 +7,8 @@ import numpy as np
 
 from .arguments import as_array
 from .sparse_vectors import float_components, is_sparse
-from .vector_files import VectorFileError, checked_name, lazy_vectors
+from .vector_files import (
+    SVMLIGHT, VectorFileError, checked_name, lazy_vectors)
 
 
 class Source:
@@ -42,13 +43,16 @@ class Source:
 class FileSource(Source):
     """The vectors of a file; detects if the file changes."""
 
+    columns = 0  # at least so many, if the file does not say how many
+
     def __init__(self, path, part=None):
         self.path = os.path.abspath(checked_name(path))
         self.part = part
         self.name = self.path if part is None else f"{self.path}:{part}"
 
     def opened(self):
-        self.set_vectors(lazy_vectors(self.path, self.part))
+        self.set_vectors(widened(
+            lazy_vectors(self.path, self.part), self.columns, self.path))
         self.identity = self.status()
         return self
 
@@ -84,6 +88,23 @@ def drawn(n, size, seed):
     """A random sample of the numbers below n, in ascending order."""
     return np.sort(np.random.default_rng(seed).choice(
         n, min(n, size), replace=False, shuffle=False))
+
+
+def widened(x, d, path):
+    """Sparse vectors with d columns, if their file does not say how many."""
+    if not str(path).endswith(SVMLIGHT) or x.shape[1] >= d:
+        return x
+    x = x.copy()
+    x.resize(x.shape[0], d)
+    return x
+
+
+def joined(parts):
+    """Vectors of several arrays in one; sparse ones if one of them is."""
+    if any(map(is_sparse, parts)):
+        import scipy.sparse
+        return scipy.sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
 
 
 def prepared(rows, name, bits, first=0):

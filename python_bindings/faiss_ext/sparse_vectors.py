@@ -10,6 +10,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
+from .arguments import as_matrix
 from .index_tree import hash_in_front
 
 
@@ -59,6 +60,40 @@ class SparseVectors:
     def arguments(self):
         return (self.n, self.d, *map(
             faiss.swig_ptr, (self.indptr, self.indices, self.values)))
+
+
+class DenseRows(SparseVectors):
+    """The rows of a dense array, in the same arrays."""
+
+    def __init__(self, x):
+        self.n, self.d = x.shape
+        rows, columns = np.nonzero(x)
+        self.indptr = np.searchsorted(rows, np.arange(self.n + 1))
+        self.values = x[rows, columns]
+        self.indices = columns.astype("int32")
+
+
+def as_rows(x, where):
+    """Vectors of any dimension, dense or sparse, as sparse ones."""
+    if is_sparse(x):
+        return SparseVectors(x, x.shape[-1], where)
+    return DenseRows(as_matrix(x, where))
+
+
+def as_csr(x, d, where):
+    """Sparse vectors of dimension d as CSR, which has rows and slices."""
+    if len(x.shape) != 2 or x.shape[1] != d:
+        raise ValueError(f"{where}: expected a sparse array of shape "
+                         f"(n, {d}), got {x.shape}")
+    return x.tocsr()
+
+
+def as_row(x, where):
+    """A sparse vector of shape (d,) or (1, d) as one row."""
+    if len(x.shape) == 2 and x.shape[0] != 1:
+        raise ValueError(f"{where}: expected one vector, got a sparse array of "
+                         f"shape {x.shape}")
+    return x.reshape((1, -1)).tocsr()
 
 
 def as_columns(indices, d, indptr, where):
@@ -111,6 +146,15 @@ def search(index, x, k, *, params=None, D=None, I=None):
     return D, I
 
 
+def search_and_reconstruct(index, x, k, *, params=None, D=None, I=None, R=None):
+    D = np.empty((len(x), k), dtype="float32") if D is None else D
+    I = np.empty((len(x), k), dtype="int64") if I is None else I
+    R = np.empty((len(x), k, index.d), dtype="float32") if R is None else R
+    swig._search_and_reconstruct_sparse_c(
+        index, *x.arguments(), k, *map(faiss.swig_ptr, (D, I, R)), params)
+    return D, I, R
+
+
 def assign(index, x, k=1, labels=None):
     return search(index, x, k, I=labels)[1]
 
@@ -135,6 +179,7 @@ def upsert(index, x, ids):
 # ------------------------------------------------- calls of maps and hashes
 
 def apply(transform, x):
+    """Also of a projection."""
     y = np.empty((len(x), transform.d_out), dtype="float32")
     swig._apply_sparse_c(transform, *x.arguments(), faiss.swig_ptr(y))
     return y
@@ -146,9 +191,25 @@ def encode(hash, x):
     return codes
 
 
+# ------------------------------------------------------- calls of kernels
+
+def train_kernel(kernel, x, where):
+    swig._train_sparse_c(kernel, *as_rows(x, where).arguments())
+
+
+def gram(kernel, x, y, where):
+    """The kernel matrix of vectors of which some are sparse."""
+    x, y = as_rows(x, where), as_rows(y, where)
+    out = np.empty((len(x), len(y)), dtype="float32")
+    swig._gram_sparse_c(
+        kernel, *x.arguments(), *y.arguments(), faiss.swig_ptr(out))
+    return out
+
+
 # methods that take sparse vectors
 CALLS_OF_INDEX = {call.__name__: call for call in (
-    train, add, add_with_ids, search, assign, range_search)}
+    train, add, add_with_ids, search, search_and_reconstruct, assign,
+    range_search)}
 CALLS_OF_TRANSFORM = {"train": train, "apply": apply}
 
 

@@ -414,14 +414,21 @@ void IndexFlatKernel::check_rows(
 
 void IndexFlatKernel::train(idx_t n, const float* x) {
     check_not_mapped(bool(mapped), "IndexFlatKernel::train");
-    kernel->check_input(n, x, d, "IndexFlatKernel::train");
+    train_kernel(
+            [&] { kernel->check_input(n, x, d, "IndexFlatKernel::train"); },
+            [&] { kernel->train(n, x, d); });
+}
+
+void IndexFlatKernel::train_kernel(
+        const std::function<void()>& check,
+        const std::function<void()>& train) {
+    check();
     if (!kernel->is_trained) {
         const auto before = kernel->clone();
         kernel->verbose = verbose;
         try {
-            kernel->train(n, x, d);
-            // once it has a bandwidth it may refuse more
-            kernel->check_input(n, x, d, "IndexFlatKernel::train");
+            train();
+            check(); // once it has a bandwidth it may refuse more
         } catch (...) {
             kernel->assign(*before);
             throw;

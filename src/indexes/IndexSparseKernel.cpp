@@ -73,9 +73,7 @@ struct CheckedVectors : CanonicalVectors {
             : CanonicalVectors(x, where) {
         check_dimension(x, index.d, where);
         check_trained(index.is_trained && index.kernel->is_trained, where);
-        for_components(*this, [&](size_t size, const float* values) {
-            index.kernel->check_input(1, values, size, where);
-        });
+        index.kernel->check_sparse_input(*this, where);
     }
 };
 
@@ -486,12 +484,12 @@ void IndexSparseKernel::train_batch(const VectorBatch& x) {
         train(x.n, x.dense);
         return;
     }
-    const CanonicalVectors canonical(x.sparse, "IndexSparseKernel::train");
-    check_dimension(x.sparse, d, "IndexSparseKernel::train");
-    if (!is_trained) {
-        const auto sample = dense_sample(canonical.get());
-        train(idx_t(sample.size()) / d, sample.data());
-    }
+    constexpr const char* where = "IndexSparseKernel::train";
+    const CanonicalVectors canonical(x.sparse, where);
+    check_dimension(x.sparse, d, where);
+    train_kernel(
+            [&] { kernel->check_sparse_input(canonical, where); },
+            [&] { kernel->train_sparse(canonical.get()); });
 }
 
 void IndexSparseKernel::add_batch(const VectorBatch& x) {

@@ -112,4 +112,17 @@ void compute_distance_subset(
     }
 }
 
+void compute_kernel_subset(
+        const IndexFlatKernel& flat,
+        const VectorBatch& x,
+        idx_t k,
+        float* values,
+        const idx_t* labels) {
+    if (x.is_sparse) {
+        compute_kernel_subset(as_sparse(flat), x.sparse, k, values, labels);
+    } else {
+        flat.compute_kernel_subset(x.n, x.dense, k, values, labels);
+    }
+}
+
 } // namespace faiss_ext

@@ -63,4 +63,12 @@ void compute_distance_subset(
         float* distances,
         const idx_t* labels);
 
+/// The labels are ids.
+void compute_kernel_subset(
+        const IndexFlatKernel& flat,
+        const VectorBatch& x,
+        idx_t k,
+        float* values,
+        const idx_t* labels);
+
 } // namespace faiss_ext

@@ -691,26 +691,27 @@ void register_float_classes() {
         return text.empty() ? string_inside(i.index)
                             : string_behind(text, i.index);
     };
-    pre.transformed =
-            [](const faiss::IndexPreTransform& i, idx_t n, const float* x) {
-                std::vector<float> now(x, x + n * i.d);
-                for (const VectorTransform* vt : i.chain) {
-                    std::vector<float> next(n * vt->d_out);
-                    vt->apply_noalloc(n, now.data(), next.data());
-                    now = std::move(next);
-                }
-                return now;
-            };
+    pre.transformed = [](const faiss::IndexPreTransform& i,
+                         const VectorBatch& x) {
+        std::vector<float> now(x.dense, x.dense + x.n * i.d);
+        for (const VectorTransform* vt : i.chain) {
+            std::vector<float> next(x.n * vt->d_out);
+            vt->apply_noalloc(x.n, now.data(), next.data());
+            now = std::move(next);
+        }
+        return now;
+    };
     pre.prepare_moves = [](faiss::IndexPreTransform& i,
                            const PlaceMoves& moves) {
         return move_in_parts(i, moves, i.index);
     };
     register_index_class(pre);
     IndexClass<IndexPreTransformSIMD> simd;
-    simd.transformed =
-            [](const IndexPreTransformSIMD& i, idx_t n, const float* x) {
-                return i.transformed(n, x, i.chain.size());
-            };
+    simd.transformed = [](const IndexPreTransformSIMD& i,
+                          const VectorBatch& x) {
+        return x.is_sparse ? i.transformed(x.sparse, i.chain.size())
+                           : i.transformed(x.n, x.dense, i.chain.size());
+    };
     simd.checks_calls = true;
     register_index_class(simd);
 

@@ -25,6 +25,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_registry.h>
+#include <faiss_ext/indexes/sparse_calls.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
 
 #include "core/check.h"
@@ -32,6 +33,7 @@
 #include "core/field_strings.h"
 #include "core/field_visitor.h"
 #include "core/number_format.h"
+#include "indexes/batch_calls.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
@@ -266,10 +268,23 @@ std::vector<const faiss::VectorTransform*> transforms_of(
 }
 
 std::vector<float> transformed(const AnyIndex& index, idx_t n, const float* x) {
+    const idx_t d = index.visit([](const auto& i) { return i.d; });
     if (const auto& transformed = facts_of(index).transformed) {
-        return transformed(index, n, x);
+        return transformed(index, {n, x, d});
     }
-    return {x, x + n * index.visit([](const auto& i) { return i.d; })};
+    return {x, x + n * d};
+}
+
+std::vector<float> transformed(
+        const faiss::Index& index,
+        const SparseVectors& x) {
+    check_takes_sparse(index, "transformed");
+    const auto& transformed = facts_of(index).transformed;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            transformed,
+            "%s does not transform its vectors",
+            AnyIndex(index).class_name().c_str());
+    return transformed(index, x);
 }
 
 const Kernel* kernel_of(const AnyIndex& index) {
@@ -999,15 +1014,28 @@ AnyIndex part_that_compares(const AnyIndex& index) {
 
 namespace {
 
+/// The vectors as the parts of an index see them, in `room` if it transforms
+/// them.
+VectorBatch for_parts(
+        const faiss::Index& index,
+        const VectorBatch& x,
+        std::vector<float>& room) {
+    const auto& transformed = facts_of(index).transformed;
+    if (!transformed) {
+        return x;
+    }
+    room = transformed(index, x);
+    return {x.n, room.data(), x.n > 0 ? idx_t(room.size()) / x.n : x.d};
+}
+
 void compute_values(
         const faiss::Index& index,
-        idx_t n,
-        const float* x,
+        const VectorBatch& given,
         idx_t k,
         const std::vector<idx_t>& ids,
         float* values) {
     if (const auto* flat = dynamic_cast<const IndexFlatKernel*>(&index)) {
-        flat->compute_kernel_subset(n, x, k, values, ids.data());
+        compute_kernel_subset(*flat, given, k, values, ids.data());
         return;
     }
     check_counts(index);
@@ -1017,8 +1045,8 @@ void compute_values(
                 idx_t(ids.size()), ids.data(), own_ids.data());
     }
     const IndexFacts& facts = facts_of(index);
-    const std::vector<float> inside_x = transformed(index, n, x);
-    x = inside_x.data();
+    std::vector<float> room;
+    const VectorBatch x = for_parts(index, given, room);
     std::vector<int> owners(ids.size());
     const std::vector<IndexPart> parts = parts_of(index);
     for (size_t p = 0; p < parts.size(); p++) {
@@ -1031,20 +1059,17 @@ void compute_values(
                 : own_ids;
         // the queries with an id in this part
         std::vector<idx_t> rows, own;
-        std::vector<float> queries;
-        for (idx_t i = 0; i < n; i++) {
+        for (idx_t i = 0; i < x.n; i++) {
             const auto begin = inside.begin() + i * k;
             if (std::any_of(
                         begin, begin + k, [](idx_t id) { return id != -1; })) {
                 rows.push_back(i);
                 own.insert(own.end(), begin, begin + k);
-                queries.insert(
-                        queries.end(), x + i * part->d, x + (i + 1) * part->d);
             }
         }
         std::vector<float> found(own.size());
-        compute_values(
-                *part, rows.size(), queries.data(), k, own, found.data());
+        const GatheredVectors queries(x, rows);
+        compute_values(*part, queries.get(), k, own, found.data());
         for (size_t r = 0; r < rows.size(); r++) {
             for (idx_t j = 0; j < k; j++) {
                 if (own[r * k + j] != -1) {
@@ -1064,6 +1089,21 @@ void compute_values(
     }
 }
 
+void compute_wanted_values(
+        const faiss::Index& index,
+        const VectorBatch& x,
+        idx_t k,
+        const idx_t* ids,
+        float* values) {
+    const ReadingStep step(index);
+    check_all_counts(index);
+    const std::vector<idx_t> wanted(ids, ids + x.n * k);
+    compute_values(index, x, k, wanted, values);
+    for (size_t i = 0; i < wanted.size(); i++) {
+        values[i] = wanted[i] == -1 ? 0 : values[i];
+    }
+}
+
 } // namespace
 
 void compute_kernel_values(
@@ -1073,13 +1113,17 @@ void compute_kernel_values(
         idx_t k,
         const idx_t* ids,
         float* values) {
-    const ReadingStep step(index);
-    check_all_counts(index);
-    const std::vector<idx_t> wanted(ids, ids + n * k);
-    compute_values(index, n, x, k, wanted, values);
-    for (size_t i = 0; i < wanted.size(); i++) {
-        values[i] = wanted[i] == -1 ? 0 : values[i];
-    }
+    compute_wanted_values(index, {n, x, index.d}, k, ids, values);
+}
+
+void compute_kernel_values(
+        const faiss::Index& index,
+        const SparseVectors& x,
+        idx_t k,
+        const idx_t* ids,
+        float* values) {
+    check_takes_sparse(index, "compute_kernel_values");
+    compute_wanted_values(index, x, k, ids, values);
 }
 
 } // namespace faiss_ext

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <faiss_ext/indexes/sparse_calls.h>
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -147,6 +149,12 @@ bool takes_sparse(const faiss::Index& index) {
     return input && input->takes_sparse();
 }
 
+void check_takes_sparse(const faiss::Index& index, const char* method) {
+    if (!takes_sparse(index)) {
+        throw_not_sparse(index, method);
+    }
+}
+
 void train(faiss::Index& index, const SparseVectors& x) {
     if (auto* shared = dynamic_cast<IndexConcurrent*>(&index)) {
         shared->change([&](faiss::Index& inside) { train(inside, x); });
@@ -164,9 +172,7 @@ void add(faiss::Index& index, const SparseVectors& x, const idx_t* ids) {
         return;
     }
     const char* method = ids ? "add_with_ids" : "add";
-    if (!takes_sparse(index)) {
-        throw_not_sparse(index, method);
-    }
+    check_takes_sparse(index, method);
     if (ids || table_of(index)) {
         change(index, x.n, method, [&](IndexIDTable& table) {
             table.add_by(x.n, ids, method, [&](faiss::Index& inside) {
@@ -235,6 +241,38 @@ void range_search(
     }
     SparsePart(index, "range_search")
             .input.range_search_batch(x, radius, result, params);
+}
+
+void search_and_reconstruct(
+        const faiss::Index& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        float* recons,
+        const faiss::SearchParameters* params) {
+    if (const auto* shared = dynamic_cast<const IndexConcurrent*>(&index)) {
+        shared->read_in_steps(x.n, [&](idx_t begin, idx_t end) {
+            search_and_reconstruct(
+                    *shared->index,
+                    x.slice(begin, end),
+                    k,
+                    distances + begin * k,
+                    labels + begin * k,
+                    recons + begin * k * index.d,
+                    params);
+        });
+        return;
+    }
+    search(index, x, k, distances, labels, params);
+    for (idx_t i = 0; i < x.n * k; i++) {
+        float* to = recons + i * index.d;
+        if (labels[i] == -1) {
+            std::fill_n(to, index.d, std::numeric_limits<float>::quiet_NaN());
+        } else {
+            index.reconstruct(labels[i], to);
+        }
+    }
 }
 
 void search_scores(

@@ -64,7 +64,7 @@ bool ExponentialKernel::ignores_zeros() const {
     return kernel->ignores_zeros();
 }
 
-Kernel::ComponentNorm ExponentialKernel::norm_of_unshared() const {
+ComponentNorm ExponentialKernel::norm_of_unshared() const {
     return kernel->norm_of_unshared();
 }
 

@@ -11,6 +11,8 @@
 #include "core/errors.h"
 #include "core/field_strings.h"
 #include "core/parallel.h"
+#include "core/sparse_input.h"
+#include "kernels/SparseQuery.h"
 #include "simd/elementwise.h"
 
 namespace faiss_ext {
@@ -26,6 +28,14 @@ void Kernel::restore() {
 }
 
 void Kernel::train(idx_t, const float*, size_t) {}
+
+void Kernel::train_sparse(const SparseVectors& x) {
+    const CanonicalVectors canonical(x, "train");
+    if (!is_trained) {
+        const std::vector<float> sample = dense_sample(canonical.get());
+        train(idx_t(sample.size()) / x.d, sample.data(), x.d);
+    }
+}
 
 void Kernel::self_values(size_t n, const float* x, size_t d, float* out) const {
     for (size_t i = 0; i < n; i++) {
@@ -88,7 +98,7 @@ bool Kernel::ignores_zeros() const {
     return false;
 }
 
-Kernel::ComponentNorm Kernel::norm_of_unshared() const {
+ComponentNorm Kernel::norm_of_unshared() const {
     return ComponentNorm::none;
 }
 
@@ -139,11 +149,32 @@ void Kernel::check_self_values(
     });
 }
 
+void Kernel::check_sparse_input(const CanonicalVectors& x, const char* where)
+        const {
+    for_components(x, [&](size_t size, const float* values) {
+        check_input(1, values, size, where);
+    });
+}
+
 float Kernel::operator()(const float* x, const float* y, size_t d) const {
     float value;
     block(1, x, 1, y, d, &value);
     return value;
 }
+
+namespace {
+
+void check_has_bandwidth(const Kernel& kernel) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            kernel.is_trained,
+            "Kernel::gram: %s has no bandwidth yet; call train, or give gamma in the string",
+            kernel.description().c_str());
+}
+
+/// Columns of a matrix that a thread computes at a time.
+constexpr idx_t columns = 1024;
+
+} // namespace
 
 void Kernel::gram(
         idx_t n,
@@ -152,14 +183,11 @@ void Kernel::gram(
         const float* y,
         size_t d,
         float* out) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            is_trained,
-            "Kernel::gram: %s has no bandwidth yet; call train, or give gamma in the string",
-            description().c_str());
+    check_has_bandwidth(*this);
     check_input(n, x, d, "Kernel::gram");
     check_input(m, y, d, "Kernel::gram");
     // blocks of rows, and blocks of columns to copy into place
-    constexpr idx_t rows = 64, columns = 1024;
+    constexpr idx_t rows = 64;
     const idx_t row_blocks = (n + rows - 1) / rows;
     const idx_t column_blocks = (m + columns - 1) / columns;
     parallel_blocks(row_blocks * column_blocks, 1, [&](idx_t b, idx_t) {
@@ -171,6 +199,34 @@ void Kernel::gram(
         for (idx_t i = 0; i < ni; i++) {
             std::copy_n(&values[i * nj], nj, out + (i0 + i) * m + j0);
         }
+    });
+}
+
+void Kernel::gram(const SparseVectors& x, const SparseVectors& y, float* out)
+        const {
+    constexpr const char* where = "Kernel::gram";
+    check_has_bandwidth(*this);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            ignores_zeros(),
+            "Kernel::gram: the kernel %s may depend on components that are 0 in both vectors; give dense vectors",
+            description().c_str());
+    const CanonicalVectors a(x, where), b(y, where);
+    check_dimension(y, x.d, where);
+    check_sparse_input(a, where);
+    check_sparse_input(b, where);
+    std::vector<SparseRow> rows;
+    rows.reserve(y.n);
+    for (idx_t j = 0; j < y.n; j++) {
+        rows.push_back(SparseRow::of(b.get(), j));
+    }
+    const idx_t column_blocks = (y.n + columns - 1) / columns;
+    parallel_blocks(x.n * column_blocks, 1, [&](idx_t block, idx_t) {
+        const idx_t i = block / column_blocks;
+        const idx_t j = block % column_blocks * columns;
+        const auto some =
+                std::span(rows).subspan(j, std::min(columns, y.n - j));
+        const SparseQuery query(*this, SparseRow::of(a.get(), i));
+        query.values(some, out + i * y.n + j);
     });
 }
 

@@ -136,7 +136,7 @@ bool NormalizedKernel::ignores_zeros() const {
     return kernel->ignores_zeros();
 }
 
-Kernel::ComponentNorm NormalizedKernel::norm_of_unshared() const {
+ComponentNorm NormalizedKernel::norm_of_unshared() const {
     return kernel->norm_of_unshared();
 }
 

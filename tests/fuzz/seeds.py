@@ -15,7 +15,7 @@ KINDS = {b"FxIx": 0, b"FxIB": 1, b"FxVT": 2}
 
 def main():
     folder = Path(sys.argv[1])
-    for name in ("files", "strings", "walks"):
+    for name in ("files", "strings", "walks", "sparse"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for path in sorted((TESTS / "golden").glob("*.index")):
         data = path.read_bytes()

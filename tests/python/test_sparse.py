@@ -228,3 +228,160 @@ def test_other_indexes_say_what_takes_them():
             index.add(counts(3, 1))
     with pytest.raises(RuntimeError, match="sparse"):
         faiss.index_factory(D, "HNSW16,KFlat(chi2,store=sparse)")
+
+
+# ------------------------------------------------ kernels and single values
+
+# Sums of the same terms in another order: each of two sums has a relative error of at most (terms - 1) u. Two rows have at most 40 terms.
+SUMS = 2 * 40 * 2.0 ** -24
+
+
+@pytest.mark.parametrize("kernel, rtol", [
+    ("chi2", SUMS), ("js", SUMS), ("intersection", SUMS), ("hellinger", SUMS), ("linear", SUMS), ("jaccard", 2 * SUMS),
+    ("cosine", 3 * SUMS), ("laplacian(gamma=1)", 2 * SUMS), ("gaussian(gamma=1)", 2 * SUMS), ("normalized(chi2)", 3 * SUMS)])
+def test_kernel_matrices(kernel, rtol):
+    x, y = counts(90, 1), counts(30, 2)
+    kernel = faiss_ext.kernel_factory(kernel)
+    expected = kernel.gram(x.toarray(), y.toarray())
+    for a, b in ((x, y), (x.tocsc(), y.toarray()), (x.toarray(), sparse.csr_matrix(y))):
+        found = kernel.gram(a, b)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=0)
+    np.testing.assert_array_equal(kernel.gram(x), kernel.gram(x, x))
+    assert kernel(x[[3]], y[[4]]) == kernel.gram(x, y)[3, 4]
+    assert kernel.gram(x[:0], y).shape == (0, 30)
+
+
+def test_kernel_matrices_of_any_dimension():
+    d = 2**31 - 1
+    x = sparse.csr_array(([1.0, 2, 3], ([0, 0, 1], [5, d - 1, d - 1])), shape=(2, d))
+    np.testing.assert_array_equal(faiss_ext.kernel_factory("linear").gram(x), [[5, 6], [6, 9]])
+
+
+def test_bad_vectors_of_kernels():
+    kernel = faiss_ext.kernel_factory("chi2")
+    x = counts(30, 1)
+    bad = x.copy()
+    bad.data[bad.indptr[7]] = np.nan
+    for call in (lambda: kernel.gram(bad, x), lambda: kernel.gram(x, bad), lambda: faiss_ext.mean_neighbor_distance(bad),
+                 lambda: faiss_ext.kernel_factory("gaussian").train(bad)):
+        with pytest.raises(RuntimeError, match=f"component {bad.indices[bad.indptr[7]]} of vector 7 is nan"):
+            call()
+    with pytest.raises(RuntimeError, match=f"{D - 1} dimensions, expected {D}"):
+        kernel.gram(x, x[:, 1:])
+    with pytest.raises(RuntimeError, match="no bandwidth"):
+        faiss_ext.kernel_factory("gaussian").gram(x)
+    with pytest.raises(RuntimeError, match="give dense vectors"):
+        faiss_ext.CallbackKernel(lambda X, Y: X @ Y.T).gram(x)
+    with pytest.raises(ValueError, match="one vector"):
+        kernel(x, x)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("scale", [1, 1e-20, 1e18])
+def test_bandwidths(norm, scale):
+    x = counts(300, 1) * np.float32(scale)
+    for more in ({}, {"neighbor": 3, "max_queries": 20}, {"max_points": 150}, {"neighbor": 1000}):
+        np.testing.assert_allclose(
+            faiss_ext.mean_neighbor_distance(x, norm, **more), faiss_ext.mean_neighbor_distance(x.toarray(), norm, **more), rtol=SUMS)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian(neighbor=5)", "matern(nu=1.5)", "expchi2", "normalized(gaussian)"])
+def test_kernels_train(kernel):
+    x = counts(300, 1)
+    sparsely, densely = (faiss_ext.kernel_factory(kernel) for _ in range(2))
+    sparsely.train(x)
+    densely.train(x.toarray())
+    assert sparsely.is_trained
+    # gamma is a mean distance to a power of at most 2 in magnitude
+    np.testing.assert_allclose(sparsely.gram(x[:9]), densely.gram(x[:9].toarray()), rtol=0, atol=4 * SUMS)
+    if "(" not in kernel:
+        np.testing.assert_allclose(sparsely.gamma, densely.gamma, rtol=2 * SUMS)
+    same = sparse.csr_array(np.ones((5, 3), "float32"))
+    with pytest.raises(RuntimeError, match="all the same"):
+        faiss_ext.kernel_factory(kernel).train(same)
+
+
+@pytest.mark.parametrize("string", [*STRINGS, "CWS64,BFlat,Refine(KFlat(chi2,store=sparse))"])
+def test_search_and_reconstruct_and_kernel_values(string):
+    x, q = counts(30, 1), counts(20, 2)
+    index = faiss.index_factory(D, string)
+    index.train(x)
+    index.add_with_ids(x, np.arange(100, 130))
+    for k in (3, 33):
+        found, expected = index.search_and_reconstruct(q, k), index.search_and_reconstruct(q.toarray(), k)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(found[2][:, 0], x.toarray()[found[1][:, 0] - 100])
+        assert np.isnan(found[2][:, 30:]).all()
+        values, ids = found[:2]
+        kernel_values = faiss_ext.kernel_values(index, values, ids, q)
+        np.testing.assert_array_equal(kernel_values, faiss_ext.kernel_values(index, values, ids, q.toarray()))
+        np.testing.assert_array_equal(faiss_ext.kernel_values(index, values[2], ids[2], q[[2]]), kernel_values[2])
+    np.testing.assert_array_equal(
+        index.search_and_reconstruct(q, 3, filter=range(110, 120))[1], index.search(q, 3, filter=range(110, 120))[1])
+    lims, values, ids = index.range_search(q, float(np.median(found[0][:, 3])))
+    np.testing.assert_array_equal(
+        faiss_ext.kernel_values(index, values, ids, q, lims), faiss_ext.kernel_values(index, values, ids, q.toarray(), lims))
+    with pytest.raises(ValueError, match=rf"\(n, {D}\)"):
+        faiss_ext.kernel_values(index, values, ids, q[:, :9], lims)
+    with pytest.raises(ValueError, match="expected"):
+        faiss_ext.kernel_values(index, *index.search(q, 3), q[:9])
+
+
+def test_kernel_values_of_dense_indexes():
+    x = counts(30, 1)
+    index = faiss.index_factory(D, "KFlat(chi2)")
+    index.add(x.toarray())
+    with pytest.raises(RuntimeError, match="store=sparse"):
+        faiss_ext.kernel_values(index, *index.search(x.toarray(), 3), x)
+
+
+@pytest.mark.parametrize("string, kernel", [
+    ("KFlat(chi2,store=sparse)", None), ("CWS64,BFlat", None), ("CWS64,BFlat", "jaccard"), ("AHK64(chi2),BFlat", "chi2"),
+    ("SIK64(gaussian),BFlat", "gaussian")])
+def test_calibration(string, kernel):
+    x, q = counts(300, 1), counts(40, 2)
+    index = faiss.index_factory(D, string)
+    index.train(x)
+    index.add(x)
+    found = faiss_ext.calibrate(index, x, q, kernel)
+    expected = faiss_ext.calibrate(index, x.toarray(), q.toarray(), kernel)
+    np.testing.assert_array_equal(found.distances, expected.distances)
+    np.testing.assert_allclose(np.sort(found.values), np.sort(expected.values), rtol=2 * SUMS)
+    assert (found.maximum, found.exact) == (expected.maximum, expected.exact)
+    np.testing.assert_array_equal(faiss_ext.calibrate(index, x.toarray(), q, kernel).distances, found.distances)
+    with pytest.warns(UserWarning, match="1 of 2 queries are among"):
+        faiss_ext.calibrate(index, x, sparse.csr_array(sparse.vstack([x[[5]], q[[0]]])), kernel)
+
+
+def test_pairs_and_projections():
+    x = counts(9, 1)
+    hash = faiss_ext.kernel_hash_factory(D, "SIK64(gaussian,gamma=1)")
+    for name in ("kernel_value", "expected_hamming_of_pair"):
+        method = getattr(hash, name)
+        assert method(x[[2]], x[[3]]) == method(*x[2:4].toarray())
+    with pytest.raises(ValueError, match="one vector"):
+        hash.kernel_value(x, x[[3]])
+    projection = hash.projection
+    np.testing.assert_array_equal(projection.apply(x), projection.apply(x.toarray()))
+    bad = x.copy()
+    bad.indices[3] = -1
+    with pytest.raises(RuntimeError, match="column -1"):
+        projection.apply(bad)
+
+
+def test_what_takes_dense_vectors_only_says_so():
+    x = counts(3, 1)
+    index = faiss.index_factory(D, "KFlat(chi2,store=sparse)")
+    map = faiss_ext.map_factory(D, "HKM1(chi2)")
+    codes = faiss.index_binary_factory(8 * D, "BKFlat(jaccard)")
+    for call in (lambda: index.sa_encode(x), lambda: map.reverse_transform(x), lambda: codes.add(x), lambda: codes.search(x, 2)):
+        with pytest.raises(TypeError, match=r"got a sparse matrix; convert it with toarray\(\)"):
+            call()
+    for string in ("KFlat(chi2)", "HNSW16,KFlat(chi2)", "PCA4,KFlat(chi2)"):
+        index = faiss.index_factory(D, string)
+        for call in (lambda: index.train(x), lambda: index.add(x), lambda: index.search(x, 2), lambda: index.search_and_reconstruct(x, 2),
+                     lambda: index.range_search(x, 2), lambda: index.upsert(x, [1, 2, 3])):
+            with pytest.raises(RuntimeError, match="takes no sparse vectors; KFlat.*store=sparse"):
+                call()
