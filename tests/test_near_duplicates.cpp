@@ -343,6 +343,50 @@ TEST(NearDuplicates, InAnyDimension) {
     EXPECT_EQ(found.pairs, near_duplicates(y.get(), *kernel, 0.6f).pairs);
 }
 
+TEST(NearDuplicates, OfPackedBits) {
+    std::mt19937 rng(1);
+    for (const idx_t d : {8, 64, 200}) {
+        std::vector<std::vector<int32_t>> bits(100);
+        std::vector<uint8_t> codes(bits.size() * d / 8);
+        for (size_t i = 0; i < bits.size(); i++) {
+            for (int32_t c = 0; c < d; c++) {
+                const bool is_like_the_last = i > 0 && rng() % 8 > 0;
+                const auto& last = bits[i - is_like_the_last];
+                if (is_like_the_last ? std::find(last.begin(), last.end(), c) !=
+                                    last.end()
+                                     : rng() % 2 == 0) {
+                    bits[i].push_back(c);
+                    codes[i * d / 8 + c / 8] |= uint8_t(1 << c % 8);
+                }
+            }
+        }
+        const Rows x = sets(bits, d);
+        for (const char* name : {"jaccard", "cosine"}) {
+            const auto kernel = kernel_factory(name);
+            const auto expected = near_duplicates(x.get(), *kernel, 0.7f);
+            const auto found =
+                    near_duplicates(x.n(), d, codes.data(), *kernel, 0.7f);
+            EXPECT_GT(found.values.size(), 10);
+            EXPECT_EQ(found.pairs, expected.pairs);
+            EXPECT_EQ(found.values, expected.values);
+            EXPECT_EQ(
+                    near_duplicate_groups(
+                            x.n(), d, codes.data(), *kernel, 0.7f),
+                    near_duplicate_groups(x.get(), *kernel, 0.7f));
+        }
+    }
+    const auto kernel = kernel_factory("jaccard");
+    const uint8_t code = 1;
+    EXPECT_TRUE(near_duplicates(0, 8, nullptr, *kernel, 0.7f).values.empty());
+    expect_throws(
+            {{[&] { near_duplicates(1, 12, &code, *kernel, 0.7f); },
+              "near_duplicates"},
+             {[&] { near_duplicate_groups(1, 0, &code, *kernel, 0.7f); },
+              "near_duplicate_groups"},
+             {[&] { near_duplicates(1, 8, nullptr, *kernel, 0.7f); },
+              "near_duplicates"}});
+}
+
 TEST(NearDuplicates, RefuseInput) {
     Rows x = sets({{1, 2}, {2, 3}}, 10);
     const auto jaccard = kernel_factory("jaccard");

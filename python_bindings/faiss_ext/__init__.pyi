@@ -2448,11 +2448,17 @@ def near_duplicate_groups(
     x: ArrayLike,
     threshold: float = ...,
     kernel: str | Kernel = ...,
+    missed: float = ...,
+    packed: bool = ...,
+    seed: int = ...,
 ) -> NDArray[np.int64]: ...
 def near_duplicates(
     x: ArrayLike,
     threshold: float = ...,
     kernel: str | Kernel = ...,
+    missed: float = ...,
+    packed: bool = ...,
+    seed: int = ...,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
 def open_shards(
     folder: Any,

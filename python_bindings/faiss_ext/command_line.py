@@ -45,7 +45,7 @@ from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
     recommend, trained_kernel)
-from .duplicates import near_duplicate_groups, near_duplicates
+from .duplicates import found_pairs, near_duplicate_groups
 from .errors import with_prefix
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing, write_index
@@ -76,8 +76,9 @@ class UsageError(Exception):
 
 # ------------------------------------------------------------ arguments
 
-def number(kind, low, high=None, above=False):
-    """Parses a number from low to high; `above` excludes low itself."""
+def number(kind, low, high=None, above=False, below=False):
+    """Parses a number from low to high; `above` excludes low itself, and
+    `below` high."""
 
     def parse(word):
         try:
@@ -87,10 +88,10 @@ def number(kind, low, high=None, above=False):
                 f"expected {'an integer' if kind is int else 'a number'}, "
                 f"got {word!r}") from None
         if not (low <= value and (high is None or value <= high)) or (
-                above and value == low):
+                above and value == low) or (below and value == high):
             raise argparse.ArgumentTypeError(
                 f"expected a number {'above' if above else 'from'} {low}"
-                + (f"{', up' if above else ''} to {high}"
+                + (f"{', up' if above else ''} to {'below ' * below}{high}"
                    if high is not None else "")
                 + f", got {word}")
         return value
@@ -270,6 +271,17 @@ def arguments():
     sub.add_argument("--threshold", type=number(float, 0, above=True),
                      default=0.8, metavar="VALUE",
                      help="least kernel value of a pair (default: 0.8)")
+    sub.add_argument("--missed", type=number(float, 0, 1, below=True),
+                     default=0.01, metavar="SHARE",
+                     help="largest probability with which a pair may be missed "
+                     "where an exact search is slow; 0 is always exact "
+                     "(default: 0.01)")
+    sub.add_argument("--packed", action="store_true",
+                     help="the file has bytes of packed bits (uint8), as "
+                     "numpy.packbits makes (default: uint8 are counts)")
+    sub.add_argument("--seed", type=number(int, 0), default=1234,
+                     help="seed of the random samples with --missed (default: "
+                     "1234)")
     sub.add_argument("--groups", action="store_true",
                      help="give the first vector of each vector's group "
                      "instead of pairs; pairs connect the vectors of a group")
@@ -759,40 +771,58 @@ def run_remove(args):
                   removed=removed, not_found=missing)
 
 
+def as_bits(x, file):
+    """The vectors of a file as packed bits."""
+    if is_sparse(x) or x.dtype != np.uint8:
+        raise VectorFileError(
+            f"{file}: --packed expects bytes of packed bits (uint8), got "
+            f"{'sparse vectors' if is_sparse(x) else f'an array of {x.dtype}'}")
+    return np.ascontiguousarray(x)
+
+
 def run_duplicates(args):
-    x = as_floats(vectors_of(args.vectors), args.vectors)
+    x = vectors_of(args.vectors)
+    x = (as_bits(x, args.vectors) if args.packed
+         else as_floats(x, args.vectors))
     check_results_file(args.output, args.vectors)
     progress = (contextlib.nullcontext() if args.quiet else show_progress())
+    arguments = (x, args.threshold, args.kernel, args.missed, args.packed,
+                 args.seed)
     stopwatch = Stopwatch()
     with naming(args.vectors), progress:
         if args.groups:
-            groups = near_duplicate_groups(x, args.threshold, args.kernel)
+            groups = near_duplicate_groups(*arguments)
             arrays = {"groups": groups}
         else:
-            pairs, values = near_duplicates(x, args.threshold, args.kernel)
+            pairs, values, missed = found_pairs(*arguments)
             arrays = {"pairs": pairs, "values": values}
     seconds = stopwatch.seconds
+    note = ""
+    about = {"seconds": seconds, "n": x.shape[0]}
     if args.groups:
         names, rows = "vector,group", enumerate(groups)
-        counts = {"n": x.shape[0], "groups": len(np.unique(groups))}
+        counts = {"groups": len(np.unique(groups))}
         said = f"{counts['groups']:,} groups"
     else:
         names, rows = "i,j,value", (
             (i, j, value) for (i, j), value in zip(pairs, values))
-        counts = {"n": x.shape[0], "pairs": len(pairs)}
+        counts = {"pairs": len(pairs)}
+        about["missed"] = missed
         said = f"{len(pairs):,} pairs"
+        if missed > 0:
+            note = (f"; a pair is missing with a probability of at most "
+                    f"{missed:.2g}")
     if args.output is not None:
         write_results(args.output, arrays, names, rows)
     if args.json:
-        print(json.dumps({"seconds": seconds, **counts} if args.output is not None
-                         else {"seconds": seconds, "n": x.shape[0], **{
-                             name: a.tolist() for name, a in arrays.items()}}))
+        print(json.dumps({**about, **(counts if args.output is not None else {
+            name: a.tolist() for name, a in arrays.items()})}))
         return 0
     if args.output is None:
         for row in rows:
             print(*(f"{a:.7g}" if isinstance(a, np.floating) else a
                     for a in row))
-    print(f"{said} of {x.shape[0]:,} vectors in {seconds:.3f} s",
+    print(f"{said} of {x.shape[0]:,} vectors in {seconds:.3f} s{note}",
           file=sys.stderr)
     return 0
 

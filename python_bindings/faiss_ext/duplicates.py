@@ -6,26 +6,35 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import as_kernel
-from .arguments import shown
-from .sparse_vectors import as_rows
+from .arguments import as_array, as_codes, as_integer, shown
+from .sparse_vectors import as_rows, is_sparse
 
 
 def near_duplicates(
-    x: "ArrayLike", threshold: float = 0.8, kernel: "str | Kernel" = "jaccard"
+    x: "ArrayLike", threshold: float = 0.8, kernel: "str | Kernel" = "jaccard",
+    missed: float = 0.01, packed: bool = False, seed: int = 1234
 ) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
-    """Finds all pairs of vectors whose kernel value reaches a threshold.
+    """Finds the pairs of vectors whose kernel value reaches a threshold.
 
-    No pair is missed. Inverted lists of the rarest columns of each vector tell
-    which pairs can reach the threshold, and the kernel compares these. This is
-    fast for texts and other sparse vectors, in which near-duplicates share rare
-    columns. It takes time proportional to the number of all pairs if all
-    columns are frequent, or if the threshold is low.
+    The search is exact where this is fast: for texts and other sparse vectors,
+    in which near-duplicates share rare columns, for high thresholds, and for
+    few vectors of any kind. Inverted lists of the rarest columns of each vector
+    tell which pairs can reach the threshold.
+
+    Otherwise, if all columns are frequent, as in dense vectors, an exact search
+    takes time proportional to the number of all pairs. Then random samples of
+    the vectors are drawn in bands, and only vectors with the same samples in a
+    band are compared. A pair is missed with a probability of at most `missed`.
+    Pairs above the threshold are missed less often, and equal vectors never.
+
+    The kernel compares all pairs in both cases, so that no pair is below the
+    threshold and all values are exact.
 
     Parameters
     ----------
     x : array_like or sparse array, shape (n, d)
         The vectors: an array, or a sparse array or matrix of SciPy. For sets,
-        the components are 0 and 1.
+        the components are 0 and 1. With `packed=True`, an array of uint8.
     threshold : float
         The least kernel value of a pair, above 0. A kernel value that is equal
         to the threshold as a float32 reaches it.
@@ -34,6 +43,16 @@ def near_duplicates(
         cosine, chi2, intersection, js, hellinger, `normalized(...)` of one of
         these, linear, poly, gaussian, laplacian, matern or expchi2. Bandwidths
         must be set.
+    missed : float
+        The largest probability, over the random samples, with which a pair may
+        be missed: from 0 to below 1. With 0, the search is always exact. Which
+        kernels use samples is listed in docs/python.md; the others are exact.
+    packed : bool
+        Whether each row of x has 8 bits of the vector in a byte, as
+        `numpy.packbits` gives. Under jaccard, values are Tanimoto coefficients.
+        An array of uint8 is otherwise an array of counts.
+    seed : int
+        Seed of the random samples. The result depends on x and the seed alone.
 
     Returns
     -------
@@ -45,7 +64,10 @@ def near_duplicates(
     Raises
     ------
     ValueError
-        If x is not an array of vectors, or if the threshold is not a number.
+        If x is not an array of vectors, or if the threshold, missed or seed is
+        out of range.
+    TypeError
+        If one of them is not a number, or if packed bits are not uint8.
     RuntimeError
         If the kernel has no bound, if it is not defined on a vector, or if the
         threshold is not positive or exceeds all values of the kernel.
@@ -60,20 +82,34 @@ def near_duplicates(
     >>> pairs, values = faiss_ext.near_duplicates(x, 0.8)
     >>> for (i, j), value in zip(pairs, values):
     ...     print(value, texts[i], texts[j])
+
+    Fingerprints of packed bits, without any missing pair:
+
+    >>> pairs, values = faiss_ext.near_duplicates(
+    ...     fingerprints, 0.9, missed=0, packed=True)
     """
+    return found_pairs(x, threshold, kernel, missed, packed, seed)[:2]
+
+
+def found_pairs(x, threshold, kernel, missed, packed, seed):
+    """What near_duplicates returns, and a bound of the probability that a pair
+    is missing; 0 if the search was exact."""
     where = "near_duplicates"
-    rows, kernel, threshold = checked(x, kernel, threshold, where)
+    rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
+    find = swig._near_duplicates_packed_c if packed else swig._near_duplicates_c
     result = faiss.RangeSearchResult(len(rows))
-    swig._near_duplicates_c(*rows.arguments(), kernel, threshold, result)
+    missed = find(*rows.arguments(), *arguments, result)
     lims = faiss.rev_swig_ptr(result.lims, len(rows) + 1).astype("int64")
     pairs = np.empty((lims[-1], 2), "int64")
     pairs[:, 0] = np.repeat(np.arange(len(rows)), np.diff(lims))
     pairs[:, 1] = faiss.rev_swig_ptr(result.labels, len(pairs))
-    return pairs, faiss.rev_swig_ptr(result.distances, len(pairs)).copy()
+    values = faiss.rev_swig_ptr(result.distances, len(pairs)).copy()
+    return pairs, values, missed
 
 
 def near_duplicate_groups(
-    x: "ArrayLike", threshold: float = 0.8, kernel: "str | Kernel" = "jaccard"
+    x: "ArrayLike", threshold: float = 0.8, kernel: "str | Kernel" = "jaccard",
+    missed: float = 0.01, packed: bool = False, seed: int = 1234
 ) -> "NDArray[np.int64]":
     """Divides vectors into groups of near-duplicates.
 
@@ -89,6 +125,13 @@ def near_duplicate_groups(
         As for `near_duplicates`.
     kernel : str or Kernel
         As for `near_duplicates`.
+    missed : float
+        As for `near_duplicates`. A group is divided only if all chains between
+        two of its vectors lack a pair.
+    packed : bool
+        As for `near_duplicates`.
+    seed : int
+        As for `near_duplicates`.
 
     Returns
     -------
@@ -98,7 +141,7 @@ def near_duplicate_groups(
 
     Raises
     ------
-    ValueError, RuntimeError
+    ValueError, TypeError, RuntimeError
         As `near_duplicates` does.
 
     Examples
@@ -109,28 +152,67 @@ def near_duplicate_groups(
     >>> kept = np.unique(groups)
     """
     where = "near_duplicate_groups"
-    rows, kernel, threshold = checked(x, kernel, threshold, where)
+    rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
+    find = (swig._near_duplicate_groups_packed_c if packed
+            else swig._near_duplicate_groups_c)
     groups = np.empty(len(rows), "int64")
-    swig._near_duplicate_groups_c(
-        *rows.arguments(), kernel, threshold, faiss.swig_ptr(groups))
+    find(*rows.arguments(), *arguments, faiss.swig_ptr(groups))
     return groups
 
 
-def checked(x, kernel, threshold, where):
-    """The rows, the kernel and the threshold as C++ takes them."""
-    return as_rows(x, where), as_kernel(kernel), as_threshold(threshold, where)
+class PackedRows:
+    """Rows of packed bits, as C++ takes them."""
+
+    def __init__(self, x, where):
+        if is_sparse(x):
+            raise TypeError(f"{where}: expected packed bits in an array of "
+                            "uint8, got a sparse array; leave out packed=True")
+        x = as_array(x, where)
+        self.codes = as_codes(x, x.shape[-1] if x.ndim else 0, where)
+
+    def __len__(self):
+        return len(self.codes)
+
+    def arguments(self):
+        n, size = self.codes.shape
+        return n, 8 * size, faiss.swig_ptr(self.codes)
+
+
+def checked(x, threshold, kernel, missed, packed, seed, where):
+    """The rows and the other arguments as C++ takes them."""
+    rows = PackedRows(x, where) if packed else as_rows(x, where)
+    return rows, (as_kernel(kernel), as_threshold(threshold, where),
+                  as_share(missed, where), as_seed(seed, where))
+
+
+def as_number(value, name, where):
+    if not isinstance(value, (str, bytes)) and np.ndim(value) == 0:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise TypeError(f"{where}: {name} must be a number, got {shown(value)}")
 
 
 def as_threshold(threshold, where):
-    if isinstance(threshold, (str, bytes)) or np.ndim(threshold) != 0:
-        raise TypeError(f"{where}: the threshold must be a number, got "
-                        f"{shown(threshold)}")
-    try:
-        threshold = float(threshold)
-    except (TypeError, ValueError):
-        raise TypeError(f"{where}: the threshold must be a number, got "
-                        f"{shown(threshold)}") from None
+    threshold = as_number(threshold, "the threshold", where)
     if not abs(threshold) <= np.finfo("float32").max:
         raise ValueError(f"{where}: the threshold is {threshold}, expected a "
                          "number above 0")
     return threshold
+
+
+def as_share(missed, where):
+    missed = as_number(missed, "missed", where)
+    if not 0 <= missed < 1:
+        raise ValueError(f"{where}: missed is {missed}, expected a number from "
+                         "0 (exact search) to below 1")
+    return missed
+
+
+def as_seed(seed, where):
+    seed = as_integer(seed, "seed", where)
+    if not 0 <= seed <= np.iinfo("int64").max:
+        raise ValueError(f"{where}: seed is {seed}, expected an integer from 0 "
+                         "to 2^63 - 1")
+    return seed

@@ -23,6 +23,7 @@ enum {
     stream_shuffle = 6,
     stream_lengths = 7,
     stream_rotations = 8,
+    stream_bands = 9,
 };
 
 /// Returns an independent generator for each row and stream.

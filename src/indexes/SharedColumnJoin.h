@@ -3,13 +3,12 @@
 
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
-#include "indexes/OrderedRows.h"
-#include "indexes/SumBound.h"
+#include "indexes/RowJoin.h"
 
 namespace faiss_ext {
 
@@ -22,27 +21,15 @@ namespace faiss_ext {
  * behind the end of one of the prefixes. The rest behind each prefix is too
  * small for the least sum.
  */
-class SharedColumnJoin {
+class SharedColumnJoin : public RowJoin {
    public:
-    SharedColumnJoin(const OrderedRows& rows, const SumBound& bound);
+    explicit SharedColumnJoin(const RowPairs& pairs);
 
-    /// A column of a row, and the mass behind it or its root.
-    struct Part {
-        uint32_t column;
-        float term;
-        float rest;
-    };
+    void find(size_t row, State& state) const override;
 
-    /// What a thread needs.
-    struct State {
-        std::vector<float> sums; ///< by row; all 0 between calls
-        std::vector<Part> prefix;
-        std::vector<uint32_t> touched, candidates;
-        std::vector<uint32_t> found; ///< of the last call, ascending
-    };
-
-    /// Finds the rows before a row that may reach the least sum with it.
-    void find(size_t row, State& state) const;
+    /// Estimates the time of all calls of find from a sample of the rows, in
+    /// units of the time in which an entry of a list is read.
+    double estimated_time() const;
 
    private:
     /// A row in the list of a column.
@@ -52,28 +39,16 @@ class SharedColumnJoin {
         float rest; ///< as in a Part
         float weight;
     };
-    using Line = SumBound::Line;
-
-    const OrderedRows& rows;
-    SumBound bound;
-    size_t first_row;           ///< rows before it have no similar ones
     std::vector<size_t> starts; ///< of the list of each column
     std::vector<Entry> entries;
 
-    double term_mass(float term) const {
-        return bound.has_minima ? term : double(term) * term;
-    }
     float rest_term(double mass) const {
         return float(bound.has_minima ? mass : std::sqrt(mass));
-    }
-    double mass(size_t row) const {
-        return bound.mass_of_weight(rows.weights[row]);
     }
     double heaviest() const {
         return rows.weights.back();
     }
 
-    int64_t prefix_limit(size_t row, double least) const;
     template <class F>
     void for_prefix(
             size_t row,
@@ -86,8 +61,7 @@ class SharedColumnJoin {
     template <bool has_minima>
     void read_lists(const Line& line, size_t begin, size_t end, State& state)
             const;
-    void compare(size_t row, const Line& line, State& state) const;
-    bool reaches(size_t row, size_t other, double least) const;
+    void collect(State& state) const;
 };
 
 } // namespace faiss_ext

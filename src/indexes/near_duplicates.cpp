@@ -15,9 +15,14 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/hamming.h"
 #include "core/parallel.h"
 #include "core/sparse_input.h"
+#include "core/sparse_rows.h"
+#include "indexes/BandJoin.h"
 #include "indexes/OrderedRows.h"
+#include "indexes/RowJoin.h"
+#include "indexes/RowPairs.h"
 #include "indexes/SharedColumnJoin.h"
 #include "kernels/SparseQuery.h"
 
@@ -96,6 +101,19 @@ double largest_score(const Kernel& kernel, float threshold) {
     return float_of(low);
 }
 
+void check_missed(double missed, int64_t seed, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            missed >= 0 && missed < 1,
+            "%s: the share of pairs that may be missed is %g, expected a number from 0 (none) to below 1",
+            where,
+            missed);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            seed >= 0,
+            "%s: the seed is %" PRId64 ", expected a number from 0 on",
+            where,
+            int64_t(seed));
+}
+
 size_t most_components(const SparseVectors& x) {
     size_t most = 0;
     for (idx_t i = 0; i < x.n; i++) {
@@ -139,6 +157,8 @@ class Join {
     Join(const SparseVectors& given,
          const Kernel& kernel,
          float threshold,
+         double most_missed,
+         int64_t seed,
          const char* where)
             : kernel(kernel),
               threshold(threshold),
@@ -148,7 +168,15 @@ class Join {
                     largest_score(kernel, threshold),
                     most_components(x->get())),
               rows(x->get(), bound),
-              join(rows, bound) {}
+              pairs(rows, bound) {
+        check_missed(most_missed, seed, where);
+        choose_join(most_missed, seed);
+    }
+
+    /// The share of pairs that may be missed.
+    double missed() const {
+        return share_missed;
+    }
 
     idx_t num_vectors() const {
         return x->get().n;
@@ -187,7 +215,7 @@ class Join {
                     auto state = states.take();
                     for (idx_t row = begin; row < end; row++) {
                         check_interrupt();
-                        join.find(row, state->join);
+                        join->find(row, state->join);
                         compare(row, *state, skip, found);
                     }
                     states.give_back(std::move(state));
@@ -201,7 +229,29 @@ class Join {
     std::unique_ptr<CanonicalVectors> x;
     SumBound bound;
     OrderedRows rows;
-    SharedColumnJoin join;
+    RowPairs pairs;
+    std::unique_ptr<RowJoin> join;
+    double share_missed = 0;
+
+    /// Takes bands if they are allowed to miss pairs, and if the exact join is
+    /// slow and takes far longer.
+    void choose_join(double most_missed, int64_t seed) {
+        constexpr double slow = 1e8, times_longer = 2;
+        auto exact = std::make_unique<SharedColumnJoin>(pairs);
+        if (most_missed > 0) {
+            const double time = exact->estimated_time();
+            const auto bands = time > slow
+                    ? choose_bands(pairs, most_missed, seed)
+                    : std::nullopt;
+            if (bands && times_longer * bands->time < time) {
+                exact.reset();
+                join = std::make_unique<BandJoin>(pairs, *bands, seed);
+                share_missed = bands->missed;
+                return;
+            }
+        }
+        join = std::move(exact);
+    }
 
     std::unique_ptr<CanonicalVectors> checked(
             const SparseVectors& given,
@@ -247,7 +297,7 @@ struct Pair {
 };
 
 struct PairState {
-    SharedColumnJoin::State join;
+    RowJoin::State join;
     std::vector<Pair> pairs;
 
     void add(int32_t a, int32_t b, float value) {
@@ -341,13 +391,48 @@ class Groups {
     std::vector<std::atomic<uint32_t>> parents;
 };
 
-} // namespace
+/// The vectors of packed bits, as sparse vectors of ones.
+SparseRows rows_of_bits(
+        idx_t n,
+        idx_t d,
+        const uint8_t* codes,
+        const char* where) {
+    check_batch(n, codes, where);
+    const size_t size = checked_bits(d, where) / 8;
+    SparseRows rows;
+    rows.d = d;
+    rows.indptr.resize(n + 1);
+    parallel_blocks(n, 1024, [&](idx_t begin, idx_t end) {
+        for (idx_t i = begin; i < end; i++) {
+            rows.indptr[i + 1] = number_of_ones(codes + i * size, size);
+        }
+    });
+    std::partial_sum(
+            rows.indptr.begin(), rows.indptr.end(), rows.indptr.begin());
+    rows.indices.resize(rows.indptr.back());
+    rows.values.assign(rows.indices.size(), 1.0f);
+    parallel_blocks(n, 1024, [&](idx_t begin, idx_t end) {
+        for (idx_t i = begin; i < end; i++) {
+            int32_t* column = rows.indices.data() + rows.indptr[i];
+            for (size_t byte = 0; byte < size; byte++) {
+                for (unsigned bits = codes[i * size + byte]; bits > 0;
+                     bits &= bits - 1) {
+                    *column++ = int32_t(8 * byte) + std::countr_zero(bits);
+                }
+            }
+        }
+    });
+    return rows;
+}
 
-NearDuplicates near_duplicates(
+NearDuplicates find_pairs(
         const SparseVectors& x,
         const Kernel& kernel,
-        float threshold) {
-    const Join join(x, kernel, threshold, "near_duplicates");
+        float threshold,
+        double missed,
+        int64_t seed,
+        const char* where) {
+    const Join join(x, kernel, threshold, missed, seed, where);
     States<PairState> states;
     join.find(
             states,
@@ -375,16 +460,24 @@ NearDuplicates near_duplicates(
         }
     }
     states.give_back(std::move(state));
-    return ordered(states.all(), join.num_vectors());
+    NearDuplicates result = ordered(states.all(), join.num_vectors());
+    result.missed = join.missed();
+    for (const auto& used : states.all()) {
+        result.compared += used->join.compared;
+    }
+    return result;
 }
 
-std::vector<idx_t> near_duplicate_groups(
+std::vector<idx_t> find_groups(
         const SparseVectors& x,
         const Kernel& kernel,
-        float threshold) {
-    const Join join(x, kernel, threshold, "near_duplicate_groups");
+        float threshold,
+        double missed,
+        int64_t seed,
+        const char* where) {
+    const Join join(x, kernel, threshold, missed, seed, where);
     struct State {
-        SharedColumnJoin::State join;
+        RowJoin::State join;
     };
     States<State> states;
     Groups groups(join.num_rows());
@@ -414,6 +507,53 @@ std::vector<idx_t> near_duplicate_groups(
         }
     }
     return labels;
+}
+
+} // namespace
+
+NearDuplicates near_duplicates(
+        const SparseVectors& x,
+        const Kernel& kernel,
+        float threshold,
+        double missed,
+        int64_t seed) {
+    return find_pairs(x, kernel, threshold, missed, seed, "near_duplicates");
+}
+
+NearDuplicates near_duplicates(
+        idx_t n,
+        idx_t d,
+        const uint8_t* codes,
+        const Kernel& kernel,
+        float threshold,
+        double missed,
+        int64_t seed) {
+    constexpr auto where = "near_duplicates";
+    const SparseRows x = rows_of_bits(n, d, codes, where);
+    return find_pairs(x.get(), kernel, threshold, missed, seed, where);
+}
+
+std::vector<idx_t> near_duplicate_groups(
+        const SparseVectors& x,
+        const Kernel& kernel,
+        float threshold,
+        double missed,
+        int64_t seed) {
+    return find_groups(
+            x, kernel, threshold, missed, seed, "near_duplicate_groups");
+}
+
+std::vector<idx_t> near_duplicate_groups(
+        idx_t n,
+        idx_t d,
+        const uint8_t* codes,
+        const Kernel& kernel,
+        float threshold,
+        double missed,
+        int64_t seed) {
+    constexpr auto where = "near_duplicate_groups";
+    const SparseRows x = rows_of_bits(n, d, codes, where);
+    return find_groups(x.get(), kernel, threshold, missed, seed, where);
 }
 
 } // namespace faiss_ext

@@ -105,6 +105,51 @@ def test_forms_of_vectors(texts, form):
     assert (near_duplicate_groups(form(texts), 0.7) == expected_groups(pairs, len(texts))).all()
 
 
+@pytest.fixture(scope="module")
+def fingerprints():
+    """Bits, every other row like an earlier one."""
+    rng = np.random.default_rng(1)
+    bits = rng.random((300, 120)) < 0.4
+    bits[1::2] = bits[rng.integers(0, 300, 300)[1::2]] ^ (rng.random((150, 120)) < 0.03)
+    return bits
+
+
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+def test_packed_bits(fingerprints, bitorder):
+    expected = near_duplicates(fingerprints, 0.7)
+    assert 50 < len(expected[0]) < 1000
+    codes = np.packbits(fingerprints, axis=1, bitorder=bitorder)
+    pairs, values = near_duplicates(codes, 0.7, packed=True)
+    assert (pairs == expected[0]).all() and (values == expected[1]).all()
+    assert (near_duplicate_groups(codes, 0.7, packed=True) == near_duplicate_groups(fingerprints, 0.7)).all()
+    # without packed=True, they are counts
+    counts = near_duplicates(codes, 0.7)
+    assert (counts[0] == near_duplicates(codes.astype("float32"), 0.7)[0]).all()
+    assert counts[0].tolist() != pairs.tolist()
+
+
+@pytest.fixture(scope="module")
+def dense():
+    """Vectors of which no component is rare, every other one like an earlier one."""
+    rng = np.random.default_rng(1)
+    x = rng.exponential(size=(10_000, 32))
+    x[1::2] = x[rng.integers(0, 5000, 5000) * 2] * rng.uniform(1, 1.2, (5000, 32))
+    return x.astype("float32")
+
+
+def test_missing_pairs(dense):
+    def as_set(pairs):
+        return {tuple(pair) for pair in pairs.tolist()}
+
+    exact = as_set(near_duplicates(dense, 0.9, missed=0)[0])
+    found = as_set(near_duplicates(dense, 0.9, missed=0.5)[0])
+    other = as_set(near_duplicates(dense, 0.9, missed=0.5, seed=5)[0])
+    assert found < exact and other < exact and found != other
+    groups = near_duplicate_groups(dense, 0.9, missed=0.5)
+    assert (groups == expected_groups(np.array(sorted(found)), len(dense))).all()
+    assert as_set(near_duplicates(dense, 0.9, missed=1e-9)[0]) == exact
+
+
 def test_no_vectors():
     for x in (np.zeros((0, 5)), sparse.csr_array((0, 5))):
         pairs, values = near_duplicates(x)
@@ -121,6 +166,17 @@ def test_no_vectors():
     (dict(threshold="0.8"), TypeError, "must be a number, got '0.8'"),
     (dict(threshold=[0.8]), TypeError, "must be a number"),
     (dict(threshold=None), TypeError, "must be a number, got None"),
+    (dict(missed=1), ValueError, "missed is 1.0, expected a number from 0 \\(exact search\\) to below 1"),
+    (dict(missed=-0.1), ValueError, "missed is -0.1"),
+    (dict(missed=np.nan), ValueError, "missed is nan"),
+    (dict(missed="0.1"), TypeError, "missed must be a number, got '0.1'"),
+    (dict(seed=-1), ValueError, "seed is -1, expected an integer from 0"),
+    (dict(seed=2**63), ValueError, "seed is 9223372036854775808"),
+    (dict(seed=0.5), TypeError, "seed must be an integer, got 0.5"),
+    (dict(packed=True), TypeError, "expected codes \\(uint8\\), got an array of float64"),
+    (dict(packed=True, x=np.zeros(3, "uint8")), ValueError, "shape"),
+    (dict(packed=True, x=np.zeros((3, 0), "uint8")), RuntimeError, "number of bits is 0"),
+    (dict(packed=True, x=sparse.csr_array(np.eye(3, dtype="uint8"))), TypeError, "got a sparse array"),
     (dict(kernel="gaussian"), RuntimeError, "bandwidth"),
     (dict(kernel=lambda a, b: 1.0), RuntimeError, "no bound by the columns"),
     (dict(kernel=3), TypeError, "must be a string"),
@@ -189,6 +245,33 @@ def test_command(run, texts, file):
     assert status == 0 and f"{len(np.unique(groups)):,} groups of 400 vectors" in err
     found = np.loadtxt("groups.csv", delimiter=",", skiprows=1)
     assert (found == np.stack([np.arange(400), groups], axis=1)).all()
+
+
+def test_command_packed(run, fingerprints):
+    codes = np.packbits(fingerprints, axis=1)
+    np.save("packed.npy", codes)
+    options = ("--threshold", 0.7, "--quiet", "--json")
+    pairs = near_duplicates(codes, 0.7, packed=True)[0]
+    assert json.loads(run("packed.npy", *options, "--packed")[1])["pairs"] == pairs.tolist()
+    groups = near_duplicate_groups(codes, 0.7, packed=True)
+    assert json.loads(run("packed.npy", *options, "--packed", "--groups")[1])["groups"] == groups.tolist()
+    for file, got in (("dense.npy", "float32"), ("sparse.npz", "sparse")):
+        status, _, err = run(file, *options, "--packed")
+        assert status == 1 and f"{file}: --packed expects bytes of packed bits" in err and got in err
+
+
+def test_command_missed(run, dense):
+    np.save("many.npy", dense)
+    options = ("many.npy", "--threshold", 0.9, "--quiet")
+    found = json.loads(run(*options, "--missed", 0.5, "--seed", 5, "--json")[1])
+    assert found["pairs"] == near_duplicates(dense, 0.9, missed=0.5, seed=5)[0].tolist()
+    assert 0 < found["missed"] <= 0.5
+    _, _, err = run(*options, "--missed", 0.5)
+    assert "a pair is missing with a probability of at most 0." in err
+    exact = json.loads(run(*options, "--missed", 0, "--json")[1])
+    assert exact["missed"] == 0 and len(exact["pairs"]) > len(found["pairs"])
+    with pytest.raises(SystemExit):
+        run(*options, "--missed", 1)
 
 
 def test_command_errors(run):
