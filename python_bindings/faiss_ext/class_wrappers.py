@@ -680,7 +680,7 @@ def wrap_kernels():
     ) -> "NDArray[np.float32]":
         """Computes the kernel matrix of x and y.
 
-        Of sparse vectors no dense copies are made.
+        Makes no dense copies of sparse vectors.
 
         Parameters
         ----------

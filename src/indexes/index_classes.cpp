@@ -544,14 +544,7 @@ IndexClass<IVF> ivf_class() {
     ivf.keeps_ids = true;
     ivf.params_for_selected = lists_for_selected<IVF>;
     ivf.prepare_moves = [](IVF& i, const PlaceMoves& moves) -> Action {
-        // others store more than their lists
-        const bool is_known = typeid(i) == typeid(faiss::IndexIVFFlat) ||
-                typeid(i) == typeid(faiss::IndexIVFPQ) ||
-                typeid(i) == typeid(faiss::IndexIVFScalarQuantizer) ||
-                typeid(i) == typeid(faiss::IndexIVFResidualQuantizer) ||
-                typeid(i) == typeid(faiss::IndexIVFLocalSearchQuantizer) ||
-                typeid(i) == typeid(faiss::IndexBinaryIVF);
-        return is_known ? prepare_list_moves(i, moves) : nullptr;
+        return has_movable_vectors(i) ? prepare_list_moves(i, moves) : nullptr;
     };
     ivf.check = [](const IVF& i) {
         // FAISS would end the process, or not find vectors

@@ -37,7 +37,9 @@ void change(IndexT& index, idx_t n, const char* method, F&& f) {
     } else if (!own || !own->change(call)) {
         throw UnsupportedError(
                 AnyIndex(index).class_name() + "::" + method +
-                ": the index has no table of ids; put an IndexIDTable around it, or IDMap at the beginning of its string");
+                (has_unmovable_lists(index)
+                         ? ": FAISS cannot replace vectors in lists of this class; build the index again, or use IVF,PQ or KIVF"
+                         : ": the index has no table of ids; put an IndexIDTable around it, or IDMap at the beginning of its string"));
     }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include <faiss/IndexBinaryFlat.h>
@@ -24,6 +25,7 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_positions.h"
+#include "indexes/list_moves.h"
 #include "indexes/mapped_lists.h"
 #include "indexes/search_params.h"
 
@@ -71,6 +73,16 @@ struct UnequalCount {
         }
     }
 };
+
+/// Whether ids are `first` and the next ones.
+bool are_from(idx_t first, const std::vector<idx_t>& ids) {
+    for (const idx_t id : ids) {
+        if (id != first++) {
+            return false;
+        }
+    }
+    return true;
+}
 
 } // namespace
 
@@ -123,6 +135,57 @@ void check_new_ids(idx_t n, const idx_t* ids, const char* where) {
             where);
 }
 
+bool has_unmovable_lists(const AnyIndex& index) {
+    bool has = false;
+    for_lists(index, [&](const auto& lists) {
+        has = has || !has_movable_vectors(lists);
+    });
+    return has && lists_keep_ids(index);
+}
+
+std::vector<idx_t> ids_for_lists(
+        const AnyIndex& index,
+        idx_t n,
+        const idx_t* ids,
+        const std::string& where) {
+    check_new_ids(n, ids, where.c_str());
+    std::vector<idx_t> used = index_ids(index);
+    std::sort(used.begin(), used.end());
+    const idx_t next = used.empty() ? 0 : std::max<idx_t>(used.back(), -1) + 1;
+    std::vector<idx_t> chosen(n);
+    if (!ids) {
+        check_free_ids(next, n, where.c_str());
+        std::iota(chosen.begin(), chosen.end(), next);
+        return chosen;
+    }
+    std::copy_n(ids, n, chosen.begin());
+    for_lists(index, [&](const auto& lists) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !dynamic_cast<const faiss::IndexIVFPQR*>(
+                        AnyIndex(lists).as<faiss::Index>()) ||
+                        are_from(next, chosen),
+                "%s: IndexIVFPQR takes ids for positions; expected the ids from %" PRId64
+                " on, in this order, as add gives them",
+                where.c_str(),
+                int64_t(next));
+    });
+    std::vector<idx_t> sorted = chosen;
+    std::sort(sorted.begin(), sorted.end());
+    for (idx_t i = 0; i < n; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !std::binary_search(used.begin(), used.end(), ids[i]),
+                "%s: id %" PRId64 " is already in use",
+                where.c_str(),
+                int64_t(ids[i]));
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                i == 0 || sorted[i] != sorted[i - 1],
+                "%s: id %" PRId64 " is given twice",
+                where.c_str(),
+                int64_t(sorted[i]));
+    }
+    return chosen;
+}
+
 void check_no_blocks(const AnyIndex& index, const char* where) {
     if (removes_from_blocks) {
         return;
@@ -131,8 +194,9 @@ void check_no_blocks(const AnyIndex& index, const char* where) {
     if (ivf && dynamic_cast<const faiss::BlockInvertedLists*>(ivf->invlists)) {
         throw UnsupportedError(
                 std::string(where) +
-                ": this version of FAISS cannot change the lists of " +
-                index.class_name() + "; build the index again");
+                ": this version of FAISS can only add to the lists of " +
+                index.class_name() +
+                " and search them; build the index again, or use IVF,PQ or KIVF");
     }
     for (const IndexPart& part : parts_of(index)) {
         if (part.is_searched && part.index) {

@@ -30,6 +30,20 @@ void check_removal(
         const faiss::IDSelector& sel,
         const char* where);
 
+/// Whether FAISS's inverted lists in an index keep ids that no table can
+/// translate, because their vectors cannot move to other ids: lists that store
+/// more than their entries, or in blocks, such as `IVF,PQx4fs`.
+bool has_unmovable_lists(const AnyIndex& index);
+
+/// The ids of n new vectors for such lists: these ids, or, if null, the next
+/// ones after all in the lists. Throws if an id is -1, in use, given twice, or
+/// out of range.
+std::vector<idx_t> ids_for_lists(
+        const AnyIndex& index,
+        idx_t n,
+        const idx_t* ids,
+        const std::string& where);
+
 /// Throws UnsupportedError if FAISS can only add vectors to the lists inside
 /// and search them, such as the lists of `IVF,PQx4fs` in 1.7.3. Other calls
 /// would end the process.

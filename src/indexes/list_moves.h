@@ -5,17 +5,44 @@
 
 #include <cinttypes>
 #include <functional>
+#include <type_traits>
 #include <typeinfo>
 
+#include <faiss/IndexBinaryIVF.h>
+#include <faiss/IndexIVFAdditiveQuantizer.h>
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQ.h>
+#include <faiss/IndexScalarQuantizer.h>
 #include <faiss/invlists/DirectMap.h>
 #include <faiss/invlists/InvertedLists.h>
 
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
 
 #include "core/errors.h"
 #include "indexes/index_compat.h"
 
 namespace faiss_ext {
+
+/// Whether the vectors in inverted lists can move to other ids. Other classes
+/// store more than their entries.
+template <class IVF>
+bool has_movable_vectors(const IVF& ivf) {
+    if (ivf.invlists &&
+        typeid(*ivf.invlists) != typeid(faiss::ArrayInvertedLists)) {
+        return false;
+    }
+    if constexpr (std::is_same_v<IVF, faiss::IndexBinaryIVF>) {
+        return typeid(ivf) == typeid(faiss::IndexBinaryIVF) ||
+                dynamic_cast<const IndexBinaryIVFSIMD*>(&ivf);
+    } else {
+        return typeid(ivf) == typeid(faiss::IndexIVFFlat) ||
+                typeid(ivf) == typeid(faiss::IndexIVFPQ) ||
+                typeid(ivf) == typeid(faiss::IndexIVFScalarQuantizer) ||
+                typeid(ivf) == typeid(faiss::IndexIVFResidualQuantizer) ||
+                typeid(ivf) == typeid(faiss::IndexIVFLocalSearchQuantizer);
+    }
+}
 
 /// Implements IndexClass::prepare_moves for a faiss::IndexIVF or
 /// IndexBinaryIVF. It needs the direct map, and makes it if there is none.

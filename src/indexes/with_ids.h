@@ -196,6 +196,8 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
     void add(idx_t n, const component_t* x) override {
         if (uses_ids()) {
             ids->table.add(n, x);
+        } else if (!is_called_inside() && has_unmovable_lists(this)) {
+            add_to_lists(n, x, nullptr, "add");
         } else {
             C::add(n, x);
         }
@@ -210,6 +212,10 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
         if (is_called_inside() || (!xids && adds_by_ids) || !change(add)) {
             if (!is_called_inside()) {
                 check_all_counts(this);
+                if (has_unmovable_lists(this)) {
+                    add_to_lists(n, x, xids, "add_with_ids");
+                    return;
+                }
             }
             C::add_with_ids(n, x, xids);
         }
@@ -455,6 +461,16 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
 
     /// Whether a table can know the vectors by positions. Lists from files may
     /// have other ids, and some cannot remove by positions.
+    void add_to_lists(
+            idx_t n,
+            const component_t* x,
+            const idx_t* xids,
+            const char* method) {
+        const auto chosen = ids_for_lists(
+                this, n, xids, AnyIndex(this).class_name() + "::" + method);
+        C::add_with_ids(n, x, chosen.data());
+    }
+
     bool can_have_table() {
         if (part_has_table(this) || !ids_are_positions(this)) {
             return false;
