@@ -2,6 +2,7 @@
 // Indexes that strings make, with ids of their own: each call must answer like
 // that of an index without ids, with ids in the place of positions.
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -504,6 +505,62 @@ TEST(IndexWithIds, ListsThatCannotRemoveByPositions) {
             }
         }
     }
+}
+
+// FAISS does not move vectors of these lists to other ids, so there is no
+// table.
+TEST(IndexWithIds, ListsWithoutATable) {
+    const Floats x = normalized_histograms(n, d, 1);
+    for (const char* text :
+         {"HKM1(chi2),IVF4,PQ4x4fs",
+          "RFF16(gaussian),IVF4,PQ4x4fs",
+          "Concurrent,IVF4,PQ4x4fs",
+          "HKM1(chi2),IVF4,ITQ16,SH1.2"}) {
+        SCOPED_TRACE(text);
+        const auto index = index_factory(d, text);
+        index->train(n, x.data());
+        std::vector<idx_t> ids(50);
+        std::iota(ids.begin(), ids.end(), 1000);
+        index->add_with_ids(50, x.data(), ids.data());
+        const auto refused = [&](std::vector<idx_t> wrong, const char* why) {
+            EXPECT_TRUE(throws(
+                    [&] {
+                        index->add_with_ids(
+                                idx_t(wrong.size()), x.data(), wrong.data());
+                    },
+                    why));
+            EXPECT_EQ(index->ntotal, 50);
+        };
+        refused({3, 1007}, "id 1007 is already in use");
+        refused({3, 4, 3}, "id 3 is given twice");
+        refused({3, -1}, "an id is -1");
+        index->add(10, x.data());
+        ids.resize(60);
+        std::iota(ids.begin(), ids.end(), 1000);
+        std::vector<idx_t> now = index_ids(*index);
+        std::sort(now.begin(), now.end());
+        EXPECT_EQ(now, ids);
+        EXPECT_TRUE(
+                throws([&] { update_vectors(*index, 1, &ids[0], x.data()); },
+                       "cannot replace vectors in lists of this class"));
+    }
+}
+
+// FAISS takes their ids for positions, and would end the process.
+TEST(IndexWithIds, IVFPQRTakesPositions) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const auto index = index_factory(d, "HKM1(chi2),IVF4,PQ4+2");
+    index->train(n, x.data());
+    std::vector<idx_t> ids(50);
+    std::iota(ids.begin(), ids.end(), 1000);
+    EXPECT_TRUE(throws(
+            [&] { index->add_with_ids(50, x.data(), ids.data()); },
+            "IndexIVFPQR takes ids for positions; expected the ids from 0"));
+    index->add(40, x.data());
+    std::iota(ids.begin(), ids.end(), 40);
+    index->add_with_ids(10, x.data() + 40 * d, ids.data());
+    EXPECT_EQ(search(*index, rows(x, d, 0, 50), 1).labels.size(), 50u);
+    EXPECT_EQ(index->ntotal, 50);
 }
 
 // A list may have ids of its own, as in files of earlier versions.
