@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <faiss_ext/core/VectorBatch.h>
 #include <faiss_ext/kernels/Kernel.h>
 
 namespace faiss_ext {
@@ -21,6 +22,7 @@ struct BandwidthKernel : Kernel {
 
     /// Chooses gamma from the data, if it was left out.
     void train(idx_t n, const float* x, size_t d) override;
+    void train_sparse(const SparseVectors& x) override;
 
     void block(
             size_t n,
@@ -57,15 +59,18 @@ struct BandwidthKernel : Kernel {
     /// @param gamma  from min_gamma to max_gamma, or 0 to let train() set it
     explicit BandwidthKernel(double gamma);
 
-    /// Chooses the bandwidth for these vectors, which have been checked.
-    /// train() throws if it is out of range.
-    virtual double choose_gamma(idx_t n, const float* x, size_t d) const = 0;
+    /// Chooses the bandwidth for these vectors, which have been checked; sparse
+    /// ones are in canonical form. train() throws if it is out of range.
+    virtual double choose_gamma(const VectorBatch& x) const = 0;
 
     /// True if a bandwidth is out of range because the distances to a
     /// neighbour, whose rank is a parameter, are about 0.
     virtual bool nearest_are_equal(double /*chosen*/) const {
         return false;
     }
+
+   private:
+    void learn_gamma(const VectorBatch& x);
 };
 
 } // namespace faiss_ext

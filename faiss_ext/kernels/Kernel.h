@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/kernels/SharedSum.h>
@@ -49,6 +50,15 @@ struct Kernel : HasFields {
      * @param x   training vectors, size n * d
      */
     virtual void train(idx_t n, const float* x, size_t d);
+
+    /** Like train, with sparse vectors.
+     *
+     * By default it makes dense copies of at most 65,536 vectors, drawn at
+     * random, in at most 1 GB. The kernels of this library learn from up to
+     * 65,536 vectors without dense copies; parameters are the same as for
+     * dense vectors, up to rounding.
+     */
+    virtual void train_sparse(const SparseVectors& x);
 
     /** Computes a block of the kernel matrix, on the calling thread, without
      * checks.

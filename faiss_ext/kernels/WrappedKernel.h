@@ -18,6 +18,7 @@ struct WrappedKernel : Kernel {
     void fields(FieldVisitor& v) const override;
     void init() override;
     void train(idx_t n, const float* x, size_t d) override;
+    void train_sparse(const SparseVectors& x) override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
 };

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <faiss_ext/core/VectorBatch.h>
 #include <faiss_ext/core/compat.h>
 
 namespace faiss_ext {
@@ -35,5 +36,17 @@ double mean_neighbor_distance(
         idx_t max_queries = 1000,
         idx_t max_points = 0,
         int64_t seed = 1234);
+
+#ifndef SWIG
+/// The same for vectors that may be sparse, without dense copies. It is the
+/// same for sparse and dense vectors, up to rounding.
+double mean_neighbor_distance(
+        bool l1,
+        const VectorBatch& x,
+        int neighbor = 50,
+        idx_t max_queries = 1000,
+        idx_t max_points = 0,
+        int64_t seed = 1234);
+#endif
 
 } // namespace faiss_ext

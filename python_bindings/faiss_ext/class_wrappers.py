@@ -667,9 +667,13 @@ def wrap_kernels():
 
         Parameters
         ----------
-        x : array_like, shape (n, d)
+        x : array_like or sparse array of SciPy, shape (n, d)
             Training vectors.
         """
+        if is_sparse(x):
+            sparse_vectors.train(
+                self, SparseVectors(x, x.shape[-1], "Kernel.train"))
+            return
         x = as_matrix(x, "Kernel.train")
         self._train_c(x.shape[0], faiss.swig_ptr(x), x.shape[1])
 
@@ -944,9 +948,13 @@ def set_landmarks(self, x: "ArrayLike") -> None:
 
     Parameters
     ----------
-    x : array_like, shape (p, d_in)
-        The landmarks.
+    x : array_like or sparse array of SciPy, shape (p, d_in)
+        The landmarks. They are kept as dense or sparse rows, as they are given.
     """
+    if is_sparse(x):
+        sparse_vectors.set_landmarks(
+            self, SparseVectors(x, self.d_in, "set_landmarks"))
+        return
     x = as_vectors(x, self.d_in, "set_landmarks")
     self._set_landmarks_c(x.shape[0], faiss.swig_ptr(x))
 

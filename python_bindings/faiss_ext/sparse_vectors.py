@@ -134,6 +134,10 @@ def upsert(index, x, ids):
 
 # ------------------------------------------------- calls of maps and hashes
 
+def set_landmarks(owner, x):
+    swig._set_landmarks_sparse_c(owner, *x.arguments())
+
+
 def apply(transform, x):
     y = np.empty((len(x), transform.d_out), dtype="float32")
     swig._apply_sparse_c(transform, *x.arguments(), faiss.swig_ptr(y))

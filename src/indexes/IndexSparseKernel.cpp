@@ -28,41 +28,28 @@
 #include "indexes/search_params.h"
 #include "indexes/selected_places.h"
 #include "indexes/subset_scores.h"
+#include "kernels/SparseQuery.h"
+#include "kernels/sparse_blocks.h"
 
 namespace faiss_ext {
 
 namespace {
 
-/// Dense vectors as sparse ones.
-class SparseCopy {
-   public:
-    SparseCopy(idx_t n, const float* x, int d, const char* where) : d(d) {
-        check_finite(n, x, d, where);
-        for (idx_t i = 0; i < n; i++) {
-            for (int c = 0; c < d; c++) {
-                if (x[i * d + c] != 0) {
-                    columns.push_back(c);
-                    values.push_back(x[i * d + c]);
-                }
-            }
-            indptr.push_back(int64_t(columns.size()));
-        }
-    }
+/// Finite dense vectors as sparse ones.
+SparseRows checked_copy(idx_t n, const float* x, int d, const char* where) {
+    check_finite(n, x, d, where);
+    return sparse_copy(n, x, d);
+}
 
-    SparseVectors get() const {
-        return {idx_t(indptr.size()) - 1,
-                d,
-                indptr.data(),
-                columns.data(),
-                values.data()};
-    }
-
-   private:
-    int d;
-    std::vector<int64_t> indptr{0};
-    std::vector<int32_t> columns;
-    std::vector<float> values;
-};
+/// Throws if a kernel is not defined on a canonical vector.
+void check_components(
+        const Kernel& kernel,
+        const SparseVectors& x,
+        const char* where) {
+    for_components(x, [&](size_t size, const float* values) {
+        kernel.check_input(1, values, size, where);
+    });
+}
 
 /// Canonical vectors on which a kernel is defined.
 struct CheckedVectors : CanonicalVectors {
@@ -73,18 +60,9 @@ struct CheckedVectors : CanonicalVectors {
             : CanonicalVectors(x, where) {
         check_dimension(x, index.d, where);
         check_trained(index.is_trained && index.kernel->is_trained, where);
-        for_components(*this, [&](size_t size, const float* values) {
-            index.kernel->check_input(1, values, size, where);
-        });
+        check_components(*index.kernel, get(), where);
     }
 };
-
-void check_ignores_zeros(const Kernel& kernel) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            kernel.ignores_zeros(),
-            "IndexSparseKernel: the kernel %s may depend on components that are 0 in both vectors, so sparse vectors cannot be compared",
-            kernel.description().c_str());
-}
 
 /// Throws if a method that takes positions is called from outside and the
 /// index has a table of ids.
@@ -232,7 +210,7 @@ void IndexSparseKernel::init() {
             d > 0, "the dimension is %d, expected a positive number", d);
     check_metric(metric_type);
     check_fields(*this);
-    check_ignores_zeros(*kernel);
+    check_ignores_zeros(*kernel, "IndexSparseKernel");
     store = Store::sparse;
     code_size = 0;
     is_trained = kernel->is_trained;
@@ -243,7 +221,7 @@ void IndexSparseKernel::check_restorable() const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel->is_trained == is_trained && d > 0,
             "the kernel and the index are inconsistent: either both or neither must be trained, and the dimension must be positive");
-    check_ignores_zeros(*kernel);
+    check_ignores_zeros(*kernel, "IndexSparseKernel");
     std::vector<bool> seen(ntotal);
     idx_t count = 0;
     for (const auto& segment : segments) {
@@ -337,7 +315,7 @@ void IndexSparseKernel::add(const SparseVectors& given) {
 }
 
 void IndexSparseKernel::add(idx_t n, const float* x) {
-    add(SparseCopy(n, x, d, "IndexSparseKernel::add").get());
+    add(checked_copy(n, x, d, "IndexSparseKernel::add").get());
 }
 
 void IndexSparseKernel::search(
@@ -358,7 +336,7 @@ void IndexSparseKernel::search_scores(
         float* scores,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    const SparseCopy copy(n, x, d, "IndexSparseKernel::search");
+    const SparseRows copy = checked_copy(n, x, d, "IndexSparseKernel::search");
     search_scores(copy.get(), k, scores, labels, params);
 }
 
@@ -409,7 +387,8 @@ void IndexSparseKernel::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    const SparseCopy copy(n, x, d, "IndexSparseKernel::range_search");
+    const SparseRows copy =
+            checked_copy(n, x, d, "IndexSparseKernel::range_search");
     range_search(copy.get(), radius, result, params);
 }
 
@@ -486,12 +465,23 @@ void IndexSparseKernel::train_batch(const VectorBatch& x) {
         train(x.n, x.dense);
         return;
     }
-    const CanonicalVectors canonical(x.sparse, "IndexSparseKernel::train");
-    check_dimension(x.sparse, d, "IndexSparseKernel::train");
-    if (!is_trained) {
-        const auto sample = dense_sample(canonical.get());
-        train(idx_t(sample.size()) / d, sample.data());
+    constexpr const char* where = "IndexSparseKernel::train";
+    const CanonicalVectors canonical(x.sparse, where);
+    check_dimension(x.sparse, d, where);
+    check_components(*kernel, canonical.get(), where);
+    if (!kernel->is_trained) {
+        const auto before = kernel->clone();
+        kernel->verbose = verbose;
+        try {
+            kernel->train_sparse(canonical.get());
+            // once it has a bandwidth it may refuse more
+            check_components(*kernel, canonical.get(), where);
+        } catch (...) {
+            kernel->assign(*before);
+            throw;
+        }
     }
+    is_trained = kernel->is_trained;
 }
 
 void IndexSparseKernel::add_batch(const VectorBatch& x) {
@@ -534,7 +524,8 @@ void IndexSparseKernel::compare_subset(
         idx_t k,
         float* out,
         const idx_t* labels) const {
-    const SparseCopy copy(n, x, d, "IndexSparseKernel::compute_subset");
+    const SparseRows copy =
+            checked_copy(n, x, d, "IndexSparseKernel::compute_subset");
     compare_subset(what, copy.get(), k, out, labels);
 }
 

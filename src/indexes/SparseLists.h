@@ -14,22 +14,9 @@
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/kernels/SharedSum.h>
 
+#include "core/sparse_row.h"
+
 namespace faiss_ext {
-
-/// Components of a sparse vector, by ascending column.
-struct SparseRow {
-    std::span<const int32_t> columns;
-    std::span<const float> values;
-
-    size_t size() const {
-        return columns.size();
-    }
-
-    static SparseRow of(const SparseVectors& x, idx_t i) {
-        const size_t n = x.num_components(i);
-        return {{x.indices + x.indptr[i], n}, {x.values + x.indptr[i], n}};
-    }
-};
 
 /// Rows that are appended one after the other.
 struct AppendedRows {

@@ -21,7 +21,7 @@
 #include <faiss_ext/kernels/Kernel.h>
 
 #include "indexes/SparseLists.h"
-#include "indexes/SparseQuery.h"
+#include "kernels/SparseQuery.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {

@@ -19,7 +19,7 @@
 #include "core/sparse_input.h"
 #include "indexes/OrderedRows.h"
 #include "indexes/SharedColumnJoin.h"
-#include "indexes/SparseQuery.h"
+#include "kernels/SparseQuery.h"
 
 namespace faiss_ext {
 

@@ -9,26 +9,23 @@
 #include "core/sample.h"
 #include "kernels/exponential.h"
 #include "kernels/shared_sums.h"
+#include "kernels/sparse_blocks.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
 
 ExpChi2Kernel::ExpChi2Kernel(double gamma) : BandwidthKernel(gamma) {}
 
-double ExpChi2Kernel::choose_gamma(idx_t n, const float* x, size_t d) const {
-    const std::vector<float> rows =
-            gather_rows(sample_ids(n, 1000, 1234), x, d);
-    const size_t m = rows.size() / d;
+double ExpChi2Kernel::choose_gamma(const VectorBatch& x) const {
+    const VectorSample sample = gather_rows(sample_ids(x.n, 1000, 1234), x);
+    const size_t m = sample.n;
     std::vector<float> distances(m * m);
-    simd::pairwise(
-            simd::PairOp::chi2_distance,
-            m,
-            rows.data(),
-            m,
-            rows.data(),
-            d,
-            distances.data(),
-            m);
+    score_block_of(
+            *this,
+            faiss::METRIC_L2,
+            sample.get(),
+            sample.get(),
+            distances.data());
     double sum = 0;
     for (float v : distances) {
         sum += v;

@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/field_strings.h"
 #include "core/parallel.h"
+#include "core/sparse_input.h"
 #include "simd/elementwise.h"
 
 namespace faiss_ext {
@@ -26,6 +27,14 @@ void Kernel::restore() {
 }
 
 void Kernel::train(idx_t, const float*, size_t) {}
+
+void Kernel::train_sparse(const SparseVectors& x) {
+    if (!is_trained) {
+        const CanonicalVectors canonical(x, "train");
+        const std::vector<float> sample = dense_sample(canonical.get());
+        train(idx_t(sample.size()) / x.d, sample.data(), x.d);
+    }
+}
 
 void Kernel::self_values(size_t n, const float* x, size_t d, float* out) const {
     for (size_t i = 0; i < n; i++) {

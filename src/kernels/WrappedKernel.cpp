@@ -22,6 +22,12 @@ void WrappedKernel::train(idx_t n, const float* x, size_t d) {
     is_trained = kernel->is_trained;
 }
 
+void WrappedKernel::train_sparse(const SparseVectors& x) {
+    kernel->verbose = verbose;
+    kernel->train_sparse(x);
+    is_trained = kernel->is_trained;
+}
+
 void WrappedKernel::check_input(
         idx_t n,
         const float* x,

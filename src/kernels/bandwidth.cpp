@@ -8,12 +8,15 @@
 #include <numeric>
 #include <vector>
 
+#include <faiss_ext/kernels/GaussianKernel.h>
+#include <faiss_ext/kernels/LaplacianKernel.h>
+
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "core/sample.h"
+#include "kernels/sparse_blocks.h"
 #include "simd/elementwise.h"
-#include "simd/pairwise.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {
@@ -36,70 +39,67 @@ void scale_down(std::vector<float>& values, int power) {
     }
 }
 
-} // namespace
+/// Parameters of mean_neighbor_distance.
+struct NeighborSample {
+    int neighbor;
+    idx_t max_queries;
+    idx_t max_points;
+    int64_t seed;
+};
 
-double mean_neighbor_distance(
-        bool l1,
-        idx_t n,
-        const float* x,
-        size_t d,
-        int neighbor,
-        idx_t max_queries,
-        idx_t max_points,
-        int64_t seed) {
+void check(const VectorBatch& x, const NeighborSample& how) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            n >= 2,
+            x.n >= 2,
             "mean_neighbor_distance: %" PRId64
             " vectors given, expected at least 2 to choose a bandwidth; give more vectors, or gamma",
-            int64_t(n));
+            int64_t(x.n));
     FAISS_EXT_THROW_IF_NOT_FMT(
-            neighbor >= 1 && max_queries >= 1 &&
-                    (max_points == 0 || max_points >= 2),
+            how.neighbor >= 1 && how.max_queries >= 1 &&
+                    (how.max_points == 0 || how.max_points >= 2),
             "mean_neighbor_distance: neighbor = %d, max_queries = %" PRId64
             ", max_points = %" PRId64
             "; expected at least 1, 1 and 2 (or 0 for all)",
-            neighbor,
-            int64_t(max_queries),
-            int64_t(max_points));
+            how.neighbor,
+            int64_t(how.max_queries),
+            int64_t(how.max_points));
+}
 
-    check_finite(n, x, d, "mean_neighbor_distance");
-    const int power = l1 ? 0 : power_of_scale(simd::max_abs(n * d, x));
-    const idx_t npoints = max_points == 0 ? n : std::min(n, max_points);
-    const idx_t nqueries = std::min(max_queries, npoints);
-    const bool whole = npoints == n;
-    std::vector<idx_t> ids = sample_ids(n, whole ? nqueries : npoints, seed);
-    std::vector<float> copied;
-    if (!whole) {
-        copied = gather_rows(ids, x, d);
-    } else if (power != 0) {
-        copied.assign(x, x + n * d);
+/// The largest component in magnitude.
+float largest_component(const VectorBatch& x) {
+    if (!x.is_sparse) {
+        return simd::max_abs(x.n * x.d, x.dense);
     }
-    const float* points = copied.empty() ? x : copied.data();
-    ids.resize(nqueries);
-    std::vector<float> queries = gather_rows(ids, x, d);
-    scale_down(copied, power);
-    scale_down(queries, power);
+    const int64_t begin = x.sparse.indptr[0], end = x.sparse.indptr[x.n];
+    return simd::max_abs(end - begin, x.sparse.values + begin);
+}
 
-    // the distance of a query to itself is 0 and comes first
-    const size_t count = std::min<idx_t>(neighbor, npoints - 1) + 1;
+/// Sums the distances of queries to their count-th nearest points. The distance
+/// of a query to itself is 0 and comes first.
+double sum_of_radii(
+        bool l1,
+        const VectorBatch& queries,
+        const VectorBatch& points,
+        size_t count) {
+    // the scores of these kernels are distances, squared if they are Euclidean
+    const GaussianKernel gaussian(1);
+    const LaplacianKernel laplacian(1);
+    const Kernel& kernel =
+            l1 ? static_cast<const Kernel&>(laplacian) : gaussian;
     const idx_t block = 4096;
-    std::vector<double> radius(nqueries);
-    parallel_blocks("bandwidth", nqueries, 16, [&](idx_t begin, idx_t end) {
+    std::vector<double> radius(queries.n);
+    parallel_blocks("bandwidth", queries.n, 16, [&](idx_t begin, idx_t end) {
         std::vector<TopK<float>> nearest(
                 end - begin,
                 TopK(count, std::numeric_limits<float>::infinity()));
         std::vector<float> distances((end - begin) * block);
-        for (idx_t i = 0; i < npoints; i += block) {
-            const idx_t m = std::min(block, npoints - i);
-            simd::pairwise(
-                    l1 ? simd::PairOp::l1 : simd::PairOp::squared_l2,
-                    end - begin,
-                    &queries[begin * d],
-                    m,
-                    points + i * d,
-                    d,
-                    distances.data(),
-                    m);
+        for (idx_t i = 0; i < points.n; i += block) {
+            const idx_t m = std::min(block, points.n - i);
+            score_block_of(
+                    kernel,
+                    faiss::METRIC_L2,
+                    queries.slice(begin, end),
+                    points.slice(i, i + m),
+                    distances.data());
             for (idx_t q = 0; q < end - begin; q++) {
                 nearest[q].push_block(
                         i, m, &distances[q * m], [](idx_t) { return true; });
@@ -111,8 +111,71 @@ double mean_neighbor_distance(
             radius[q] = l1 ? largest : std::sqrt(largest);
         }
     });
-    const double sum = std::accumulate(radius.begin(), radius.end(), 0.0);
-    return std::ldexp(sum / nqueries, power);
+    return std::accumulate(radius.begin(), radius.end(), 0.0);
+}
+
+/// Computes the mean distance of checked vectors.
+double mean_distance(bool l1, const VectorBatch& x, const NeighborSample& how) {
+    const int power = l1 ? 0 : power_of_scale(largest_component(x));
+    const idx_t npoints =
+            how.max_points == 0 ? x.n : std::min(x.n, how.max_points);
+    const idx_t nqueries = std::min(how.max_queries, npoints);
+    const bool whole = npoints == x.n;
+    std::vector<idx_t> ids =
+            sample_ids(x.n, whole ? nqueries : npoints, how.seed);
+    VectorSample copied;
+    if (!whole) {
+        copied = gather_rows(ids, x);
+    } else if (power != 0) {
+        copied = gather_rows(all_ids(x.n), x);
+    }
+    ids.resize(nqueries);
+    VectorSample queries = gather_rows(ids, x);
+    scale_down(copied.components(), power);
+    scale_down(queries.components(), power);
+    const double sum = sum_of_radii(
+            l1,
+            queries.get(),
+            copied.n == 0 ? x : copied.get(),
+            std::min<idx_t>(how.neighbor, npoints - 1) + 1);
+    return std::ldexp(sum / double(nqueries), power);
+}
+
+} // namespace
+
+double mean_neighbor_distance(
+        bool l1,
+        idx_t n,
+        const float* x,
+        size_t d,
+        int neighbor,
+        idx_t max_queries,
+        idx_t max_points,
+        int64_t seed) {
+    return mean_neighbor_distance(
+            l1,
+            VectorBatch(n, x, idx_t(d)),
+            neighbor,
+            max_queries,
+            max_points,
+            seed);
+}
+
+double mean_neighbor_distance(
+        bool l1,
+        const VectorBatch& x,
+        int neighbor,
+        idx_t max_queries,
+        idx_t max_points,
+        int64_t seed) {
+    const NeighborSample how = {neighbor, max_queries, max_points, seed};
+    check(x, how);
+    if (x.is_sparse) {
+        const CanonicalVectors canonical(x.sparse, "mean_neighbor_distance");
+        return mean_distance(l1, canonical.get(), how);
+    }
+    check_finite(x.n, x.dense, x.d, "mean_neighbor_distance");
+    return mean_distance(l1, x, how);
 }
 
 } // namespace faiss_ext

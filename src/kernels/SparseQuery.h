@@ -11,7 +11,7 @@
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/kernels/Kernel.h>
 
-#include "indexes/SparseLists.h"
+#include "core/sparse_row.h"
 
 namespace faiss_ext {
 
@@ -34,6 +34,9 @@ class SparseQuery {
             faiss::MetricType metric,
             std::span<const SparseRow> rows,
             float* out) const;
+
+    /// Computes kernel values (Kernel::block) for rows, on the calling thread.
+    void values(std::span<const SparseRow> rows, float* out) const;
 
    private:
     const Kernel& kernel;
@@ -60,10 +63,16 @@ class SparseQuery {
         return slots[s];
     }
 
-    void compare(
-            faiss::MetricType metric,
-            std::span<const SparseRow> rows,
-            float* out) const;
+    /// Calls compare(query, m, y, d, out) for a few rows at a time, as short
+    /// dense vectors.
+    template <class F>
+    void for_rows(std::span<const SparseRow> rows, float* out, F&& compare)
+            const;
+
+    /// Writes the query and rows as vectors of d components, and calls
+    /// compare(query, m, y, d).
+    template <class F>
+    void write_pairs(std::span<const SparseRow> rows, F&& compare) const;
 };
 
 } // namespace faiss_ext

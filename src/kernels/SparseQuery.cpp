@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "indexes/SparseQuery.h"
+#include "kernels/SparseQuery.h"
 
 #include <algorithm>
 #include <bit>
@@ -34,17 +34,46 @@ void SparseQuery::scores(
         faiss::MetricType metric,
         std::span<const SparseRow> rows,
         float* out) const {
+    for_rows(
+            rows,
+            out,
+            [&](const float* query,
+                size_t m,
+                const float* y,
+                size_t d,
+                float* to) {
+                kernel.score_block(metric, 1, query, m, y, d, to);
+            });
+}
+
+void SparseQuery::values(std::span<const SparseRow> rows, float* out) const {
+    for_rows(
+            rows,
+            out,
+            [&](const float* query,
+                size_t m,
+                const float* y,
+                size_t d,
+                float* to) { kernel.block(1, query, m, y, d, to); });
+}
+
+template <class F>
+void SparseQuery::for_rows(
+        std::span<const SparseRow> rows,
+        float* out,
+        F&& compare) const {
     for (size_t i = 0; i < rows.size(); i += together) {
-        compare(metric,
+        write_pairs(
                 rows.subspan(i, std::min(together, rows.size() - i)),
-                out + i);
+                [&](const float* query, size_t m, const float* y, size_t d) {
+                    compare(query, m, y, d, out + i);
+                });
     }
 }
 
-void SparseQuery::compare(
-        faiss::MetricType metric,
-        std::span<const SparseRow> rows,
-        float* out) const {
+template <class F>
+void SparseQuery::write_pairs(std::span<const SparseRow> rows, F&& compare)
+        const {
     size_t most = 0;
     for (const SparseRow& row : rows) {
         most = std::max(most, row.size());
@@ -82,7 +111,7 @@ void SparseQuery::compare(
             std::copy(x.values.begin(), x.values.end(), query),
             query + width,
             0.0f);
-    kernel.score_block(metric, 1, query, rows.size(), dense.get(), width, out);
+    compare(query, rows.size(), dense.get(), width);
 }
 
 } // namespace faiss_ext
