@@ -164,7 +164,7 @@ TEST(SparseTraining, EqualsDenseTraining) {
     }
     // the others learn from dense copies
     for (const char* text :
-         {"AHK64(chi2,rot=pca)", "SIK64(gaussian)", "KLSH64(chi2,p=40)"}) {
+         {"AHK64(chi2,rot=pca)", "SH64", "RHBE64(rot=itq)"}) {
         const auto hash = kernel_hash_factory(90, text);
         hash->train_sparse(draw(2500, 90, 6, false, 8).get());
         EXPECT_TRUE(hash->is_trained);

@@ -49,6 +49,22 @@ struct SparseVectors {
     }
 };
 
+/// Sparse vectors that own their arrays.
+struct SparseRows {
+    idx_t d = 0;
+    std::vector<int64_t> indptr; ///< may be empty if there are no vectors
+    std::vector<int32_t> indices;
+    std::vector<float> values;
+
+    idx_t n() const {
+        return indptr.empty() ? 0 : idx_t(indptr.size()) - 1;
+    }
+
+    SparseVectors get() const {
+        return {n(), d, indptr.data(), indices.data(), values.data()};
+    }
+};
+
 /** Checks sparse vectors, and brings them into canonical form: columns ascend,
  * each occurs once, and no component is 0. Vectors that have this form already
  * are not copied.

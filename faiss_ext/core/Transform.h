@@ -109,6 +109,10 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// default, if it did nothing, and dense copies are needed.
     virtual bool learn_sparse(const SparseVectors& x);
 
+    /// Does check_vectors for the components of sparse vectors in canonical
+    /// form.
+    void check_components(const SparseVectors& x, const char* where) const;
+
     /// Calls check_input, and throws if the object is not trained.
     void check_ready(idx_t n, const float* x, const char* where) const;
     void check_ready(const CanonicalVectors& x, const char* where) const;

@@ -54,6 +54,9 @@ namespace faiss_ext {
  * Training takes O(p^3) time and 28 p^2 bytes; with rank=auto and scale=auto 32
  * p^2 bytes and 50 KB for each landmark. With verbose it prints its progress.
  *
+ * If the hash is trained with sparse vectors, landmarks are sparse, too, and
+ * time and memory depend on the components that are not 0 (see KernelPCA).
+ *
  * Source: B. Kulis and K. Grauman, Kernelized locality-sensitive hashing, PAMI
  * 2012. The low-rank projections, the monotone transform and the Gaussian draws
  * are from K. Jiang, Q. Que and B. Kulis, Revisiting kernelized
@@ -78,6 +81,10 @@ struct KernelizedLSH : ProjectionHash {
     /// Sets the landmarks instead of sampling them. x has size n * d_in; p
     /// becomes n.
     void set_landmarks(idx_t n, const float* x);
+#ifndef SWIG
+    /// The same for sparse landmarks. Throws unless the kernel ignores zeros.
+    void set_landmarks(const SparseVectors& x);
+#endif
 
     /** Expected Hamming distance by the angle in feature space, centred with
      * the mean kernel value: nbits acos((k - m) / (1 - m)) / pi, with m = 0 if
@@ -90,6 +97,7 @@ struct KernelizedLSH : ProjectionHash {
      */
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
+    void map_sparse(const SparseVectors& x, float* margins) const override;
 
     /// The kernel value of two vectors, normalised unless normalize=0. Throws
     /// with precomputed values.
@@ -119,6 +127,7 @@ struct KernelizedLSH : ProjectionHash {
     /// Draws the landmarks, if none are set, and computes the weights w_i,
     /// which are the projection.
     void learn(idx_t n, const float* x) override;
+    bool learn_sparse(const SparseVectors& x) override;
 
     int num_features() const override;
     const float* features(size_t n, const float* x, float* space)
@@ -131,6 +140,10 @@ struct KernelizedLSH : ProjectionHash {
 
    private:
     int num_drawn() const;
+    void learn_from(const VectorBatch& x);
+    void kernel_rows(const VectorBatch& x, float* rows) const;
+    template <class F>
+    void set_landmarks_by(F&& set);
 };
 
 } // namespace faiss_ext

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -9,8 +10,6 @@
 #include <faiss_ext/projections/ProjectionChoice.h>
 
 namespace faiss_ext {
-
-struct SparseRows;
 
 /** A hash that projects features of the vector and compares the projections
  * with thresholds. All schemes of this library have this form, except
@@ -49,6 +48,14 @@ struct ProjectionHash : KernelHash {
     virtual std::optional<SparseVectors> sparse_features(
             const SparseVectors& x,
             SparseRows& space) const;
+
+    /// Computes the margins of n vectors, a few at a time. compute(begin, end,
+    /// space) returns their phi, as features() does.
+    void project(
+            size_t n,
+            float* margins,
+            const std::function<const float*(size_t, size_t, float*)>& compute)
+            const;
 
     /// Turns projections into margins, in place.
     virtual void finish(size_t n, float* margins) const;

@@ -129,6 +129,8 @@ struct ShiftInvariantHash : ProjectionHash {
     /// Sets the bandwidth, if it was left to the data, and draws the random
     /// numbers.
     void learn(idx_t n, const float* x) override;
+    /// Does the same without dense copies.
+    bool learn_sparse(const SparseVectors& x) override;
     /// Throws also if a vector is too far from the origin
     /// (ShiftInvariantKernel::check_phases).
     void check_vectors(idx_t n, const float* x, size_t d, const char* where)

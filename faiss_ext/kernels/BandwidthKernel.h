@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <faiss_ext/core/VectorBatch.h>
 #include <faiss_ext/kernels/Kernel.h>
 
 namespace faiss_ext {
@@ -58,13 +59,9 @@ struct BandwidthKernel : Kernel {
     /// @param gamma  from min_gamma to max_gamma, or 0 to let train() set it
     explicit BandwidthKernel(double gamma);
 
-    /// Chooses the bandwidth for these vectors, which have been checked.
-    /// train() throws if it is out of range.
-    virtual double choose_gamma(idx_t n, const float* x, size_t d) const = 0;
-
-    /// Like choose_gamma, for sparse vectors in canonical form. By default it
-    /// makes dense copies of a sample, as Kernel::train_sparse does.
-    virtual double choose_gamma_sparse(const SparseVectors& x) const;
+    /// Chooses the bandwidth for these vectors, which have been checked; sparse
+    /// ones are in canonical form. train() throws if it is out of range.
+    virtual double choose_gamma(const VectorBatch& x) const = 0;
 
     /// True if a bandwidth is out of range because the distances to a
     /// neighbour, whose rank is a parameter, are about 0.
@@ -73,10 +70,7 @@ struct BandwidthKernel : Kernel {
     }
 
    private:
-    /// Sets the bandwidth choose(). are_equal() tells whether all vectors are
-    /// the same.
-    template <class Choose, class AreEqual>
-    void train_by(idx_t n, Choose&& choose, AreEqual&& are_equal);
+    void learn_gamma(const VectorBatch& x);
 };
 
 } // namespace faiss_ext

@@ -42,8 +42,7 @@ struct ExpChi2Kernel : BandwidthKernel {
             faiss::MetricType metric) const override;
 
    protected:
-    double choose_gamma(idx_t n, const float* x, size_t d) const override;
-    double choose_gamma_sparse(const SparseVectors& x) const override;
+    double choose_gamma(const VectorBatch& x) const override;
 };
 
 } // namespace faiss_ext

@@ -51,8 +51,13 @@ struct Kernel : HasFields {
      */
     virtual void train(idx_t n, const float* x, size_t d);
 
-    /// Like train, with sparse vectors. By default it trains on dense copies of
-    /// at most 65,536 vectors, drawn at random, in at most 1 GB.
+    /** Like train, with sparse vectors.
+     *
+     * By default it makes dense copies of at most 65,536 vectors, drawn at
+     * random, in at most 1 GB. The kernels of this library learn from up to
+     * 65,536 vectors without dense copies; parameters are the same as for
+     * dense vectors, up to rounding.
+     */
     virtual void train_sparse(const SparseVectors& x);
 
     /** Computes a block of the kernel matrix, on the calling thread, without

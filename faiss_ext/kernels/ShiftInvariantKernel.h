@@ -169,8 +169,7 @@ struct ShiftInvariantKernel : BandwidthKernel {
      * @param v   size n
      */
     virtual void kernel_of_norms(size_t n, float* v, bool distance) const;
-    double choose_gamma(idx_t n, const float* x, size_t d) const override;
-    double choose_gamma_sparse(const SparseVectors& x) const override;
+    double choose_gamma(const VectorBatch& x) const override;
     bool nearest_are_equal(double chosen) const override;
 };
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <faiss_ext/core/SparseVectors.h>
+#include <faiss_ext/core/VectorBatch.h>
 #include <faiss_ext/core/compat.h>
 
 namespace faiss_ext {
@@ -37,14 +37,16 @@ double mean_neighbor_distance(
         idx_t max_points = 0,
         int64_t seed = 1234);
 
-/// Like mean_neighbor_distance, for sparse vectors. Their dense forms have the
-/// same distance up to rounding.
+#ifndef SWIG
+/// The same for vectors that may be sparse, without dense copies. It is the
+/// same for sparse and dense vectors, up to rounding.
 double mean_neighbor_distance(
         bool l1,
-        const SparseVectors& x,
+        const VectorBatch& x,
         int neighbor = 50,
         idx_t max_queries = 1000,
         idx_t max_points = 0,
         int64_t seed = 1234);
+#endif
 
 } // namespace faiss_ext

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/core/SparseVectors.h>
+#include <faiss_ext/core/VectorBatch.h>
 #include <faiss_ext/kernels/Kernel.h>
 #include <faiss_ext/maps/FeatureMap.h>
 #include <faiss_ext/projections/Projection.h>
@@ -45,6 +47,15 @@ namespace faiss_ext {
  *
  * Training takes O(p^3) time and 28 p^2 bytes.
  *
+ * Landmarks are kept sparse if the map is trained with sparse vectors
+ * (train_sparse) and the kernel ignores zeros (Kernel::ignores_zeros), as all
+ * kernels of this library but CallbackKernel do. Time and memory then depend on
+ * the components that are not 0, so that d_in may be up to 2^31 - 1. Otherwise
+ * they are dense rows. Both kinds take dense and sparse vectors, with the same
+ * results for both, bit for bit. Sparse and dense training draw the same
+ * landmarks, and their kernel values agree up to rounding. The bandwidth of a
+ * kernel is chosen from up to 65,536 sparse vectors (Kernel::train_sparse).
+ *
  * Source: B. Schoelkopf, A. Smola and K.-R. Mueller, Nonlinear component
  * analysis as a kernel eigenvalue problem, Neural Computation 1998. With
  * nystrom=1 and center=0 it is the Nystroem map of C. Williams and M. Seeger,
@@ -68,7 +79,9 @@ struct KernelPCA : FeatureMap {
     bool owned_by_hash = false;
     bool auto_rank = false, auto_scale = false;
 
-    std::vector<float> landmarks;    ///< size p * d_in; empty if precomputed
+    /// Size p * d_in; empty if landmarks are sparse, or values precomputed.
+    std::vector<float> landmarks;
+    SparseRows sparse_landmarks;     ///< p rows in canonical form, or none
     std::vector<float> eigenvalues;  ///< the kept ones, descending
     ClonePtr<Projection> components; ///< Theta^(-1/2) U', rank rows of p
     std::vector<float> offset;       ///< components * c, size rank
@@ -81,8 +94,13 @@ struct KernelPCA : FeatureMap {
     /// Sets the landmarks instead of sampling them. x has size n * d_in; p
     /// becomes n.
     void set_landmarks(idx_t n, const float* x);
+#ifndef SWIG
+    /// The same for sparse landmarks. Throws unless the kernel ignores zeros.
+    void set_landmarks(const SparseVectors& x);
+#endif
 
     void map(size_t n, const float* x, float* xt) const override;
+    void map_sparse(const SparseVectors& x, float* xt) const override;
     void check_vectors(idx_t n, const float* x, size_t d, const char* where)
             const override;
     void fields(FieldVisitor& v) const override;
@@ -94,8 +112,14 @@ struct KernelPCA : FeatureMap {
    protected:
     idx_t rows_per_block(idx_t n) const override;
     void learn(idx_t n, const float* x) override;
+    bool learn_sparse(const SparseVectors& x) override;
 
    private:
+    /// Throws unless n landmarks can be set.
+    void check_new_landmarks(idx_t n) const;
+    void learn_from(const VectorBatch& x);
+    void map_batch(const VectorBatch& x, float* xt) const;
+
     /// 1 / sqrt(k(x_i, x_i)), size p; empty if values are not normalised.
     std::vector<float> inverse_norms;
 };

@@ -67,6 +67,7 @@ struct RandomFourierMap : FeatureMap {
     idx_t rows_per_block(idx_t n) const override;
     /// Sets the bandwidth and draws the frequencies.
     void learn(idx_t n, const float* x) override;
+    bool learn_sparse(const SparseVectors& x) override;
     /// Throws also if a vector is too far from the origin
     /// (ShiftInvariantKernel::check_phases).
     void check_vectors(idx_t n, const float* x, size_t d, const char* where)

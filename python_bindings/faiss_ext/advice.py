@@ -22,8 +22,7 @@ from .sparse_vectors import is_sparse
 from .timing import Timer, are_apart, is_loaded, take_turns, timed
 
 SMALL = 2000  # with fewer vectors, only the exact scan is considered
-DENSE_FLOATS = 2**26  # of sparse vectors that train a kernel
-TRAINING = 20_000  # of these vectors, at most
+TRAINING = 20_000  # sparse vectors that train a kernel, at most
 GROWTH = 4  # ratio of the two sizes that are measured
 REPEATED_S = 0.05  # a search is repeated for this long
 
@@ -610,9 +609,8 @@ def trained_kernel(kernel, x):
     kernel = as_kernel(kernel)
     if not kernel.is_trained:
         kernel = kernel.copy()
-        if is_sparse(x):  # some of the vectors, as far as memory allows
-            most = max(1, DENSE_FLOATS // x.shape[1])
-            x = x[drawn(x.shape[0], min(most, TRAINING), 1234)].toarray()
+        if is_sparse(x):
+            x = x[drawn(x.shape[0], TRAINING, 1234)]
         kernel.train(x)
     return kernel
 

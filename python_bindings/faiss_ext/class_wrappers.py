@@ -958,9 +958,13 @@ def set_landmarks(self, x: "ArrayLike") -> None:
 
     Parameters
     ----------
-    x : array_like, shape (p, d_in)
-        The landmarks.
+    x : array_like or sparse array of SciPy, shape (p, d_in)
+        The landmarks. They are kept as dense or sparse rows, as they are given.
     """
+    if is_sparse(x):
+        sparse_vectors.set_landmarks(
+            self, SparseVectors(x, self.d_in, "set_landmarks"))
+        return
     x = as_vectors(x, self.d_in, "set_landmarks")
     self._set_landmarks_c(x.shape[0], faiss.swig_ptr(x))
 

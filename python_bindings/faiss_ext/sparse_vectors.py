@@ -178,6 +178,10 @@ def upsert(index, x, ids):
 
 # ------------------------------------------------- calls of maps and hashes
 
+def set_landmarks(owner, x):
+    swig._set_landmarks_sparse_c(owner, *x.arguments())
+
+
 def apply(transform, x):
     """Also of a projection."""
     y = np.empty((len(x), transform.d_out), dtype="float32")

@@ -44,6 +44,7 @@ void Transform::train(idx_t n, const float* x) {
 }
 
 void Transform::train_sparse(const SparseVectors& x) {
+    check_input(0, nullptr, "train");
     const CanonicalVectors canonical(x, "train");
     check_sparse_input(canonical, "train");
     if (is_trained) {
@@ -81,6 +82,11 @@ void Transform::check_vectors(
 void Transform::check_sparse_input(const CanonicalVectors& x, const char* where)
         const {
     check_dimension(x.get(), d_in, where);
+    check_components(x.get(), where);
+}
+
+void Transform::check_components(const SparseVectors& x, const char* where)
+        const {
     for_components(x, [&](size_t size, const float* values) {
         check_vectors(1, values, size, where);
     });

@@ -70,10 +70,19 @@ void KernelizedLSH::restore() {
 }
 
 void KernelizedLSH::set_landmarks(idx_t n, const float* x) {
+    set_landmarks_by([&] { map.set_landmarks(n, x); });
+}
+
+void KernelizedLSH::set_landmarks(const SparseVectors& x) {
+    set_landmarks_by([&] { map.set_landmarks(x); });
+}
+
+template <class F>
+void KernelizedLSH::set_landmarks_by(F&& set) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             !is_trained,
             "set_landmarks: the hash is already trained; set the landmarks before training");
-    map.set_landmarks(n, x);
+    set();
     t = std::min(t, map.p - 1);
 }
 
@@ -84,10 +93,22 @@ int KernelizedLSH::num_drawn() const {
 }
 
 void KernelizedLSH::learn(idx_t n, const float* x) {
+    learn_from({n, x, d_in});
+}
+
+bool KernelizedLSH::learn_sparse(const SparseVectors& x) {
+    if (!KernelPCA::Steps::takes_sparse(map, x)) {
+        return false;
+    }
+    learn_from(x);
+    return true;
+}
+
+void KernelizedLSH::learn_from(const VectorBatch& x) {
     map.verbose = verbose;
-    std::vector<float> K = KernelPCA::Steps::learn_landmarks(map, n, x);
+    std::vector<float> K = KernelPCA::Steps::learn_landmarks(map, x);
     if (map.auto_rank || map.auto_scale) {
-        choose_parameters(*this, n, x, K.data(), num_drawn());
+        choose_parameters(*this, x, K.data(), num_drawn());
         map.auto_rank = map.auto_scale = false;
     }
     KernelPCA::Steps::transform(map.scale, K.size(), K.data());
@@ -123,9 +144,21 @@ size_t KernelizedLSH::features_space() const {
 
 const float* KernelizedLSH::features(size_t n, const float* x, float* space)
         const {
-    KernelPCA::Steps::kernel_rows(map, n, x, space);
-    KernelPCA::Steps::transform(map.scale, n * map.p, space);
+    kernel_rows({idx_t(n), x, d_in}, space);
     return space;
+}
+
+void KernelizedLSH::kernel_rows(const VectorBatch& x, float* rows) const {
+    KernelPCA::Steps::kernel_rows(map, x, rows);
+    KernelPCA::Steps::transform(map.scale, x.n * map.p, rows);
+}
+
+void KernelizedLSH::map_sparse(const SparseVectors& x, float* margins) const {
+    check_projection(true);
+    project(x.n, margins, [&](size_t begin, size_t end, float* space) {
+        kernel_rows(x.slice(idx_t(begin), idx_t(end)), space);
+        return space;
+    });
 }
 
 void KernelizedLSH::finish(size_t n, float* margins) const {

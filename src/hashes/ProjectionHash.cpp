@@ -9,7 +9,6 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
-#include "core/sparse_rows.h"
 #include "hashes/angle.h"
 #include "hashes/learned_rotation.h"
 #include "projections/draw.h"
@@ -45,12 +44,23 @@ void ProjectionHash::margins(size_t n, const float* x, float* margins) const {
         finish(n, margins);
         return;
     }
+    project(n, margins, [&](size_t begin, size_t end, float* space) {
+        return features(end - begin, x + begin * d_in, space);
+    });
+}
+
+void ProjectionHash::project(
+        size_t n,
+        float* margins,
+        const std::function<const float*(size_t, size_t, float*)>& compute)
+        const {
+    const size_t size = features_space();
     const size_t rows =
             std::min(n, std::clamp<size_t>(cache::half_l2 / size, 1, 192));
     const Scratch space(rows * size);
     for (size_t i = 0; i < n; i += rows) {
         const size_t m = std::min(rows, n - i);
-        const float* phi = features(m, x + i * d_in, space.get());
+        const float* phi = compute(i, i + m, space.get());
         projection->apply(m, phi, margins + i * nbits);
     }
     finish(n, margins);

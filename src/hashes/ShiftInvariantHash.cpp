@@ -96,6 +96,14 @@ void ShiftInvariantHash::learn(idx_t n, const float* x) {
     draw();
 }
 
+bool ShiftInvariantHash::learn_sparse(const SparseVectors& x) {
+    kernel->verbose = verbose;
+    kernel->train_sparse(x);
+    check_components(x, "train");
+    draw();
+    return true;
+}
+
 std::optional<SparseVectors> ShiftInvariantHash::sparse_features(
         const SparseVectors& x,
         SparseRows&) const {

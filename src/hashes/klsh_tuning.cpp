@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <functional>
 #include <numeric>
-#include <string_view>
+#include <string>
 #include <unordered_set>
 
 #include "core/errors.h"
@@ -63,31 +63,49 @@ double recall_of(
     return double(all) / double(nq * k);
 }
 
+/// The components that are not 0, with their columns, as a string.
+std::string components_of(const VectorBatch& x, idx_t i) {
+    std::string bytes;
+    const auto append = [&](int32_t column, float value) {
+        if (value != 0) {
+            bytes.append(
+                    reinterpret_cast<const char*>(&column), sizeof(column));
+            bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+        }
+    };
+    if (x.is_sparse) {
+        for (int64_t j = x.sparse.indptr[i]; j < x.sparse.indptr[i + 1]; j++) {
+            append(x.sparse.indices[j], x.sparse.values[j]);
+        }
+    } else {
+        for (idx_t c = 0; c < x.d; c++) {
+            append(int32_t(c), x.dense[i * x.d + c]);
+        }
+    }
+    return bytes;
+}
+
 } // namespace
 
 void choose_parameters(
         KernelizedLSH& hash,
-        idx_t n,
-        const float* x,
+        const VectorBatch& x,
         const float* K,
         int t) {
     constexpr idx_t max_queries = 200, max_base = 5000;
     KernelPCA& map = hash.map;
-    const int p = map.p, d = map.d_in, nbits = hash.nbits;
+    const int p = map.p, nbits = hash.nbits;
     std::vector<idx_t> ids =
-            sample_ids(n, max_queries + max_base + p, uint64_t(map.seed) + 2);
+            sample_ids(x.n, max_queries + max_base + p, uint64_t(map.seed) + 2);
     // queries are held out, so none of them may be a landmark
-    const auto bytes = [&](const float* row) {
-        return std::string_view(
-                reinterpret_cast<const char*>(row), d * sizeof(float));
-    };
-    std::unordered_set<std::string_view> known;
+    const VectorBatch landmarks = KernelPCA::Steps::landmarks(map);
+    std::unordered_set<std::string> known;
     for (int i = 0; i < p; i++) {
-        known.insert(bytes(&map.landmarks[size_t(i) * d]));
+        known.insert(components_of(landmarks, i));
     }
     const auto others =
             std::stable_partition(ids.begin(), ids.end(), [&](idx_t id) {
-                return !known.contains(bytes(x + id * d));
+                return !known.contains(components_of(x, id));
             });
     const idx_t m = std::min<idx_t>(ids.size(), max_queries + max_base);
     const idx_t nq =
@@ -98,26 +116,21 @@ void choose_parameters(
             "train: rank=auto and scale=auto need at least %d training vectors, and more vectors than landmarks; got %" PRId64
             " vectors and %d landmarks",
             126, // a fifth of these are queries
-            int64_t(n),
+            int64_t(x.n),
             p);
     ids.resize(nq + nb);
-    const std::vector<float> sample = gather_rows(ids, x, d);
-    const float *queries = sample.data(), *base = queries + nq * d;
+    const VectorSample gathered = gather_rows(ids, x);
+    const VectorBatch sample = gathered.get(), base = sample.slice(nq, nq + nb);
 
     // compute the true neighbours, and the kernel rows for all candidates
     std::vector<float> truth(nq * nb), rows((nq + nb) * p);
     parallel_blocks(nq, 4, [&](idx_t begin, idx_t end) {
         KernelPCA::Steps::kernel_block(
-                map,
-                end - begin,
-                queries + begin * d,
-                nb,
-                base,
-                &truth[begin * nb]);
+                map, sample.slice(begin, end), base, &truth[begin * nb]);
     });
     parallel_blocks(nq + nb, 16, [&](idx_t begin, idx_t end) {
         KernelPCA::Steps::kernel_rows(
-                map, end - begin, queries + begin * d, &rows[begin * p]);
+                map, sample.slice(begin, end), &rows[begin * p]);
     });
 
     const Draws draws(hash, t);

@@ -10,13 +10,13 @@ namespace faiss_ext {
 /** Chooses the rank and the scale, if they are `auto`, for the best recall on a
  * held-out part of the training set.
  *
+ * @param x  training vectors
  * @param K  kernel matrix of the landmarks, without the transform
  * @param t  landmarks in a clt draw
  */
 void choose_parameters(
         KernelizedLSH& hash,
-        idx_t n,
-        const float* x,
+        const VectorBatch& x,
         const float* K,
         int t);
 

@@ -28,41 +28,18 @@
 #include "indexes/search_params.h"
 #include "indexes/selected_places.h"
 #include "indexes/subset_scores.h"
+#include "kernels/SparseQuery.h"
+#include "kernels/sparse_blocks.h"
 
 namespace faiss_ext {
 
 namespace {
 
-/// Dense vectors as sparse ones.
-class SparseCopy {
-   public:
-    SparseCopy(idx_t n, const float* x, int d, const char* where) : d(d) {
-        check_finite(n, x, d, where);
-        for (idx_t i = 0; i < n; i++) {
-            for (int c = 0; c < d; c++) {
-                if (x[i * d + c] != 0) {
-                    columns.push_back(c);
-                    values.push_back(x[i * d + c]);
-                }
-            }
-            indptr.push_back(int64_t(columns.size()));
-        }
-    }
-
-    SparseVectors get() const {
-        return {idx_t(indptr.size()) - 1,
-                d,
-                indptr.data(),
-                columns.data(),
-                values.data()};
-    }
-
-   private:
-    int d;
-    std::vector<int64_t> indptr{0};
-    std::vector<int32_t> columns;
-    std::vector<float> values;
-};
+/// Finite dense vectors as sparse ones.
+SparseRows checked_copy(idx_t n, const float* x, int d, const char* where) {
+    check_finite(n, x, d, where);
+    return sparse_copy(n, x, d);
+}
 
 /// Canonical vectors on which a kernel is defined.
 struct CheckedVectors : CanonicalVectors {
@@ -76,13 +53,6 @@ struct CheckedVectors : CanonicalVectors {
         index.kernel->check_sparse_input(*this, where);
     }
 };
-
-void check_ignores_zeros(const Kernel& kernel) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            kernel.ignores_zeros(),
-            "IndexSparseKernel: the kernel %s may depend on components that are 0 in both vectors, so sparse vectors cannot be compared",
-            kernel.description().c_str());
-}
 
 /// Throws if a method that takes positions is called from outside and the
 /// index has a table of ids.
@@ -230,7 +200,7 @@ void IndexSparseKernel::init() {
             d > 0, "the dimension is %d, expected a positive number", d);
     check_metric(metric_type);
     check_fields(*this);
-    check_ignores_zeros(*kernel);
+    check_ignores_zeros(*kernel, "IndexSparseKernel");
     store = Store::sparse;
     code_size = 0;
     is_trained = kernel->is_trained;
@@ -241,7 +211,7 @@ void IndexSparseKernel::check_restorable() const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel->is_trained == is_trained && d > 0,
             "the kernel and the index are inconsistent: either both or neither must be trained, and the dimension must be positive");
-    check_ignores_zeros(*kernel);
+    check_ignores_zeros(*kernel, "IndexSparseKernel");
     std::vector<bool> seen(ntotal);
     idx_t count = 0;
     for (const auto& segment : segments) {
@@ -335,7 +305,7 @@ void IndexSparseKernel::add(const SparseVectors& given) {
 }
 
 void IndexSparseKernel::add(idx_t n, const float* x) {
-    add(SparseCopy(n, x, d, "IndexSparseKernel::add").get());
+    add(checked_copy(n, x, d, "IndexSparseKernel::add").get());
 }
 
 void IndexSparseKernel::search(
@@ -356,7 +326,7 @@ void IndexSparseKernel::search_scores(
         float* scores,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    const SparseCopy copy(n, x, d, "IndexSparseKernel::search");
+    const SparseRows copy = checked_copy(n, x, d, "IndexSparseKernel::search");
     search_scores(copy.get(), k, scores, labels, params);
 }
 
@@ -407,7 +377,8 @@ void IndexSparseKernel::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    const SparseCopy copy(n, x, d, "IndexSparseKernel::range_search");
+    const SparseRows copy =
+            checked_copy(n, x, d, "IndexSparseKernel::range_search");
     range_search(copy.get(), radius, result, params);
 }
 
@@ -532,7 +503,8 @@ void IndexSparseKernel::compare_subset(
         idx_t k,
         float* out,
         const idx_t* labels) const {
-    const SparseCopy copy(n, x, d, "IndexSparseKernel::compute_subset");
+    const SparseRows copy =
+            checked_copy(n, x, d, "IndexSparseKernel::compute_subset");
     compare_subset(what, copy.get(), k, out, labels);
 }
 

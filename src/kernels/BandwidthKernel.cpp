@@ -6,32 +6,27 @@
 #include <cstdio>
 
 #include "core/errors.h"
+#include "core/sample.h"
 #include "core/sparse_input.h"
+#include "core/SparseRow.h"
 
 namespace faiss_ext {
 
 namespace {
 
-bool are_all_the_same(idx_t n, const float* x, size_t d) {
-    for (idx_t i = 1; i < n; i++) {
-        if (!std::equal(x, x + d, x + i * d)) {
-            return false;
-        }
+bool are_equal(const VectorBatch& x, idx_t i, idx_t j) {
+    if (!x.is_sparse) {
+        const float* row = x.dense + i * x.d;
+        return std::equal(row, row + x.d, x.dense + j * x.d);
     }
-    return true;
+    const auto a = SparseRow::of(x.sparse, i), b = SparseRow::of(x.sparse, j);
+    return std::ranges::equal(a.columns, b.columns) &&
+            std::ranges::equal(a.values, b.values);
 }
 
-/// The same for vectors in canonical form.
-bool are_all_the_same(const SparseVectors& x) {
-    const auto equal = [&](const auto* array, idx_t i) {
-        return std::equal(
-                array + x.indptr[0],
-                array + x.indptr[1],
-                array + x.indptr[i],
-                array + x.indptr[i + 1]);
-    };
+bool are_all_the_same(const VectorBatch& x) {
     for (idx_t i = 1; i < x.n; i++) {
-        if (!equal(x.indices, i) || !equal(x.values, i)) {
+        if (!are_equal(x, 0, i)) {
             return false;
         }
     }
@@ -68,18 +63,41 @@ void BandwidthKernel::init() {
     is_trained = gamma > 0;
 }
 
-template <class Choose, class AreEqual>
-void BandwidthKernel::train_by(idx_t n, Choose&& choose, AreEqual&& are_equal) {
+void BandwidthKernel::train(idx_t n, const float* x, size_t d) {
+    if (is_trained) {
+        return;
+    }
+    check_input(n, x, d, "train");
+    learn_gamma(VectorBatch(n, x, idx_t(d)));
+}
+
+void BandwidthKernel::train_sparse(const SparseVectors& x) {
+    if (is_trained) {
+        return;
+    }
+    const CanonicalVectors canonical(x, "train");
+    for_components(canonical.get(), [&](size_t size, const float* values) {
+        check_input(1, values, size, "train");
+    });
+    if (x.n <= most_sampled) {
+        learn_gamma(canonical.get());
+    } else {
+        const auto ids = training_ids(x.n, most_sampled);
+        learn_gamma(gather_rows(ids, canonical.get()).get());
+    }
+}
+
+void BandwidthKernel::learn_gamma(const VectorBatch& x) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            n >= 2,
+            x.n >= 2,
             "train: %" PRId64
             " vectors given, expected at least 2 to choose a bandwidth from",
-            int64_t(n));
-    const double chosen = choose();
+            int64_t(x.n));
+    const double chosen = choose_gamma(x);
     FAISS_EXT_THROW_IF_NOT_FMT(
             chosen >= min_gamma && chosen <= max_gamma,
             "cannot choose the bandwidth gamma: %s; give gamma in the string",
-            are_equal() ? "the training vectors are all the same"
+            are_all_the_same(x) ? "the training vectors are all the same"
                     : nearest_are_equal(chosen)
                     ? "the training vectors are nearly equal to their neighbours (a higher rank may help, such as neighbor=1000)"
                     : "the distances of the training vectors are too small or too large for float");
@@ -88,32 +106,6 @@ void BandwidthKernel::train_by(idx_t n, Choose&& choose, AreEqual&& are_equal) {
     if (verbose) {
         printf("%s: chosen by train\n", description().c_str());
     }
-}
-
-void BandwidthKernel::train(idx_t n, const float* x, size_t d) {
-    if (!is_trained) {
-        check_input(n, x, d, "train");
-        train_by(
-                n,
-                [&] { return choose_gamma(n, x, d); },
-                [&] { return are_all_the_same(n, x, d); });
-    }
-}
-
-void BandwidthKernel::train_sparse(const SparseVectors& x) {
-    const CanonicalVectors canonical(x, "train");
-    if (!is_trained) {
-        check_sparse_input(canonical, "train");
-        train_by(
-                x.n,
-                [&] { return choose_gamma_sparse(canonical.get()); },
-                [&] { return are_all_the_same(canonical.get()); });
-    }
-}
-
-double BandwidthKernel::choose_gamma_sparse(const SparseVectors& x) const {
-    const std::vector<float> sample = dense_sample(x);
-    return choose_gamma(idx_t(sample.size()) / x.d, sample.data(), x.d);
 }
 
 void BandwidthKernel::block(

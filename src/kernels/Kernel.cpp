@@ -30,8 +30,8 @@ void Kernel::restore() {
 void Kernel::train(idx_t, const float*, size_t) {}
 
 void Kernel::train_sparse(const SparseVectors& x) {
-    const CanonicalVectors canonical(x, "train");
     if (!is_trained) {
+        const CanonicalVectors canonical(x, "train");
         const std::vector<float> sample = dense_sample(canonical.get());
         train(idx_t(sample.size()) / x.d, sample.data(), x.d);
     }

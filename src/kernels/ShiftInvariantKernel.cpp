@@ -72,13 +72,10 @@ void ShiftInvariantKernel::fields(FieldVisitor& v) const {
     v.integer("sample_seed", sample_seed, 0, INT64_MAX, "seed of that sample");
 }
 
-double ShiftInvariantKernel::choose_gamma(idx_t n, const float* x, size_t d)
-        const {
+double ShiftInvariantKernel::choose_gamma(const VectorBatch& x) const {
     return gamma_of_radius(mean_neighbor_distance(
             norm() == Norm::L1,
-            n,
             x,
-            d,
             neighbor,
             sample_queries,
             sample_points,

@@ -3,20 +3,34 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <vector>
 
+#include <faiss_ext/core/compat.h>
 #include <faiss_ext/kernels/Kernel.h>
 
-#include "core/SparsePairs.h"
+#include "core/SparseRow.h"
+#include "core/scratch.h"
 
 namespace faiss_ext {
 
-/// A sparse vector that a kernel compares with others, on the calling thread.
-/// The kernel and the vectors must outlive the query.
-class SparseQuery : public SparsePairs {
+/** A sparse vector that a kernel compares with others, on the calling thread.
+ *
+ * Each pair is written as two short dense vectors: the columns of this vector,
+ * followed by the other columns of the row, or by the norm of these if the
+ * kernel has Kernel::norm_of_unshared. The kernel's own loops compare them. The
+ * kernel and the vectors must outlive the query.
+ */
+class SparseQuery {
    public:
-    SparseQuery(const Kernel& kernel, const SparseRow& x)
-            : SparsePairs(x, kernel.norm_of_unshared()), kernel(kernel) {}
+    SparseQuery(const Kernel& kernel, const SparseRow& x);
+
+    const SparseRow& components() const {
+        return x;
+    }
 
     /// Computes scores (Kernel::score_block) for rows.
     void scores(
@@ -50,7 +64,63 @@ class SparseQuery : public SparsePairs {
     }
 
    private:
+    /// Rows that are compared together.
+    static constexpr size_t together = 16;
+
     const Kernel& kernel;
+    SparseRow x;
+    ComponentNorm norm;
+    int shift = 0;
+    /// Column and position in x, by hash of the column. Seven of eight are
+    /// free, so that the first one tried is nearly always the right one.
+    struct Slot {
+        int32_t column = -1;
+        int32_t position = 0;
+    };
+    std::vector<Slot> slots;
+
+    size_t first_slot(int32_t column) const {
+        return size_t((uint32_t(column) * 0x9e3779b1u) >> shift);
+    }
+
+    /// The slot of a column, or a free one.
+    const Slot& find(int32_t column) const {
+        size_t s = first_slot(column);
+        while (slots[s].column != column && slots[s].column >= 0) {
+            s = (s + 1) & (slots.size() - 1);
+        }
+        return slots[s];
+    }
+
+    /// Calls compare(query, m, dense, width, out) for the query and m rows at a
+    /// time, as dense vectors of `width` components. compare writes m values to
+    /// out.
+    template <class F>
+    void for_rows(std::span<const SparseRow> rows, float* out, F&& compare)
+            const {
+        for (size_t i = 0; i < rows.size(); i += together) {
+            const auto some =
+                    rows.subspan(i, std::min(together, rows.size() - i));
+            const size_t most = most_components(some);
+            const Scratch dense((some.size() + 1) * most);
+            const size_t width = write(some, most, dense.get());
+            const float* query = dense.get() + some.size() * width;
+            compare(query, some.size(), dense.get(), width, out + i);
+        }
+    }
+
+    /// Most components of a pair; at least 1.
+    size_t most_components(std::span<const SparseRow> rows) const;
+
+    /// Writes the rows, then the vector, as dense vectors; returns the number
+    /// of their components, at most `most`.
+    size_t write(std::span<const SparseRow> rows, size_t most, float* dense)
+            const;
+    size_t write_components(
+            std::span<const SparseRow> rows,
+            size_t most,
+            float* dense) const;
+    size_t write_norms(std::span<const SparseRow> rows, float* y) const;
 };
 
 } // namespace faiss_ext

@@ -16,6 +16,8 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "core/sparse_input.h"
+#include "kernels/sparse_blocks.h"
 #include "maps/kernel_pca_steps.h"
 #include "simd/elementwise.h"
 
@@ -29,11 +31,9 @@ constexpr int max_landmarks = 8192;
 /// have all digits.
 std::vector<float> inverse_norms_of(
         const Kernel& kernel,
-        size_t n,
-        const float* x,
-        size_t d) {
-    std::vector<float> norms(n);
-    kernel.self_values(n, x, d, norms.data());
+        const VectorBatch& x) {
+    std::vector<float> norms(x.n);
+    self_values_of(kernel, x, norms.data());
     for (float& v : norms) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 !(v < -1e-6f),
@@ -132,6 +132,14 @@ void KernelPCA::Steps::parameters(const KernelPCA& map, FieldVisitor& v) {
 
 void KernelPCA::Steps::learned_fields(const KernelPCA& map, FieldVisitor& v) {
     v.array("landmarks", map.landmarks);
+    if (map.landmarks.empty()) {
+        const SparseRows& rows = map.sparse_landmarks;
+        v.array("landmark rows", rows.indptr);
+        v.array("landmark columns",
+                rows.indices,
+                rows.n() == 0 ? 0 : size_t(rows.indptr.back()));
+        v.array("landmark values", rows.values, rows.indices.size());
+    }
     v.array("eigenvalues", map.eigenvalues);
 }
 
@@ -159,24 +167,49 @@ void KernelPCA::Steps::set_precomputed_p(KernelPCA& map) {
     }
 }
 
-void KernelPCA::Steps::restore_landmarks(KernelPCA& map) {
+VectorBatch KernelPCA::Steps::landmarks(const KernelPCA& map) {
+    return map.sparse_landmarks.n() > 0
+            ? VectorBatch(map.sparse_landmarks.get())
+            : VectorBatch(
+                      idx_t(map.landmarks.size()) / map.d_in,
+                      map.landmarks.data(),
+                      map.d_in);
+}
+
+void KernelPCA::Steps::check_landmarks(const KernelPCA& map) {
+    const VectorBatch set = landmarks(map);
+    const bool are_needed = map.kernel && (map.is_trained || set.n > 0);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            map.landmarks.size() ==
-                            (map.kernel &&
-                                             (map.is_trained ||
-                                              !map.landmarks.empty())
-                                     ? size_t(map.p) * map.d_in
-                                     : 0) &&
+            set.n == (are_needed ? map.p : 0) &&
+                    map.landmarks.size() ==
+                            (set.is_sparse ? 0 : size_t(set.n) * map.d_in) &&
                     (map.kernel || map.p == map.d_in) &&
                     (!map.kernel || !map.is_trained || map.kernel->is_trained),
             "the landmarks and the parameters are inconsistent");
-    if (map.kernel) {
-        map.kernel->check_input(
-                map.landmarks.size() / map.d_in,
-                map.landmarks.data(),
-                map.d_in,
-                "landmarks");
+    if (!map.kernel) {
+        return;
     }
+    if (!set.is_sparse) {
+        map.kernel->check_input(set.n, set.dense, set.d, "landmarks");
+        return;
+    }
+    check_ignores_zeros(*map.kernel, "landmarks");
+    const SparseRows& rows = map.sparse_landmarks;
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            rows.indptr.front() == 0 &&
+                    rows.indptr.back() == int64_t(rows.indices.size()) &&
+                    rows.indices.size() == rows.values.size(),
+            "the arrays of the sparse landmarks do not match");
+    const CanonicalVectors canonical(set.sparse, "landmarks");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            canonical->indices == set.sparse.indices,
+            "the columns of a sparse landmark do not ascend, or a component is 0");
+    map.check_components(set.sparse, "landmarks");
+}
+
+void KernelPCA::Steps::restore_landmarks(KernelPCA& map) {
+    map.sparse_landmarks.d = map.d_in;
+    check_landmarks(map);
     if (map.is_trained) {
         set_inverse_norms(map);
     }
@@ -203,41 +236,49 @@ void KernelPCA::Steps::set_inverse_norms(KernelPCA& map) {
     map.inverse_norms.clear();
     if (map.kernel && map.normalize &&
         !dynamic_cast<const ShiftInvariantKernel*>(map.kernel.get())) {
-        map.inverse_norms = inverse_norms_of(
-                *map.kernel, map.p, map.landmarks.data(), map.d_in);
+        map.inverse_norms = inverse_norms_of(*map.kernel, landmarks(map));
     }
 }
 
 void KernelPCA::Steps::kernel_rows(
         const KernelPCA& map,
-        size_t n,
-        const float* x,
+        const VectorBatch& x,
         float* rows) {
-    if (!map.kernel) {
-        std::copy_n(x, n * map.p, rows);
+    const VectorBatch y = landmarks(map);
+    if (x.is_sparse && !y.is_sparse) {
+        const Scratch row(x.d);
+        for (idx_t i = 0; i < x.n; i++) {
+            x.sparse.copy_dense(i, row.get());
+            kernel_rows(map, {1, row.get(), x.d}, rows + i * map.p);
+        }
         return;
     }
-    map.kernel->block(n, x, map.p, map.landmarks.data(), map.d_in, rows);
+    if (!x.is_sparse && y.is_sparse) {
+        const SparseRows copy = sparse_copy(x.n, x.dense, x.d);
+        kernel_rows(map, copy.get(), rows);
+        return;
+    }
+    if (!map.kernel) {
+        std::copy_n(x.dense, x.n * map.p, rows);
+        return;
+    }
+    block_of(*map.kernel, x, y, rows);
     if (!map.inverse_norms.empty()) {
         normalize_block(
-                inverse_norms_of(*map.kernel, n, x, map.d_in),
-                map.inverse_norms,
-                rows);
+                inverse_norms_of(*map.kernel, x), map.inverse_norms, rows);
     }
 }
 
 void KernelPCA::Steps::kernel_block(
         const KernelPCA& map,
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
+        const VectorBatch& x,
+        const VectorBatch& y,
         float* block) {
-    map.kernel->block(n, x, m, y, map.d_in, block);
+    block_of(*map.kernel, x, y, block);
     if (map.normalize) {
         normalize_block(
-                inverse_norms_of(*map.kernel, n, x, map.d_in),
-                inverse_norms_of(*map.kernel, m, y, map.d_in),
+                inverse_norms_of(*map.kernel, x),
+                inverse_norms_of(*map.kernel, y),
                 block);
     }
 }
@@ -252,7 +293,7 @@ void KernelPCA::Steps::check_values(
             map.kernel ? map.kernel->description().c_str() : "given");
 }
 
-void KernelPCA::set_landmarks(idx_t n, const float* x) {
+void KernelPCA::check_new_landmarks(idx_t n) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel,
             "set_landmarks: not supported with precomputed kernel values");
@@ -261,7 +302,6 @@ void KernelPCA::set_landmarks(idx_t n, const float* x) {
             "set_landmarks: %" PRId64 " landmarks, expected 2 to %d",
             int64_t(n),
             max_landmarks);
-    kernel->check_input(n, x, d_in, "set_landmarks");
     FAISS_EXT_THROW_IF_NOT_MSG(
             !is_trained,
             "set_landmarks: the map is already trained; set the landmarks before training");
@@ -271,8 +311,24 @@ void KernelPCA::set_landmarks(idx_t n, const float* x) {
             " landmarks, expected at least the rank, %d",
             int64_t(n),
             rank);
+}
+
+void KernelPCA::set_landmarks(idx_t n, const float* x) {
+    check_new_landmarks(n);
+    kernel->check_input(n, x, d_in, "set_landmarks");
     landmarks.assign(x, x + n * d_in);
+    sparse_landmarks = {};
     p = int(n);
+}
+
+void KernelPCA::set_landmarks(const SparseVectors& x) {
+    check_new_landmarks(x.n);
+    check_ignores_zeros(*kernel, "set_landmarks");
+    const CanonicalVectors canonical(x, "set_landmarks");
+    check_sparse_input(canonical, "set_landmarks");
+    sparse_landmarks = gather_rows(all_ids(x.n), canonical.get());
+    landmarks.clear();
+    p = int(x.n);
 }
 
 void KernelPCA::Steps::check_precomputed(
@@ -304,46 +360,72 @@ void KernelPCA::Steps::check_precomputed(
     }
 }
 
+bool KernelPCA::Steps::takes_sparse(
+        const KernelPCA& map,
+        const SparseVectors& x) {
+    if (!map.kernel || map.kernel->ignores_zeros()) {
+        return bool(map.kernel);
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            landmarks(map).n > 0 || map.p <= most_dense(x.d),
+            "train: the kernel %s may depend on components that are 0 in both vectors, so landmarks are dense; %d landmarks of dimension %d take %.3g GB, expected at most 1 GB",
+            map.kernel->description().c_str(),
+            map.p,
+            map.d_in,
+            4e-9 * map.p * map.d_in);
+    return false;
+}
+
+void KernelPCA::Steps::train_kernel(KernelPCA& map, const VectorBatch& x) {
+    map.kernel->verbose = map.verbose;
+    if (map.kernel->is_trained) {
+        return;
+    }
+    // once it has a bandwidth it may refuse more
+    if (x.is_sparse) {
+        map.kernel->train_sparse(x.sparse);
+        map.check_components(x.sparse, "train");
+    } else {
+        map.kernel->train(x.n, x.dense, x.d);
+        map.kernel->check_input(x.n, x.dense, x.d, "train");
+    }
+}
+
+void KernelPCA::Steps::draw_landmarks(KernelPCA& map, const VectorBatch& x) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            x.n >= map.p,
+            "train: %" PRId64
+            " training vectors, expected at least p = %d, the number of landmarks",
+            int64_t(x.n),
+            map.p);
+    VectorSample drawn = gather_rows(sample_ids(x.n, map.p, map.seed), x);
+    map.landmarks = std::move(drawn.dense);
+    map.sparse_landmarks = std::move(drawn.sparse);
+}
+
 std::vector<float> KernelPCA::Steps::learn_landmarks(
         KernelPCA& map,
-        idx_t n,
-        const float* x) {
+        const VectorBatch& x) {
+    const idx_t num_set = landmarks(map).n;
     FAISS_EXT_THROW_IF_NOT_FMT(
-            map.landmarks.empty() ||
-                    map.landmarks.size() == size_t(map.p) * map.d_in,
-            "train: p is %d, but %zu landmarks are set",
+            num_set == 0 || num_set == map.p,
+            "train: p is %d, but %" PRId64 " landmarks are set",
             map.p,
-            map.landmarks.size() / map.d_in);
+            int64_t(num_set));
     if (map.kernel) {
-        map.kernel->verbose = map.verbose;
-        if (!map.kernel->is_trained) {
-            map.kernel->train(n, x, map.d_in);
-            // once it has a bandwidth it may refuse more
-            map.kernel->check_input(n, x, map.d_in, "train");
-        }
-        if (map.landmarks.empty()) {
-            FAISS_EXT_THROW_IF_NOT_FMT(
-                    n >= map.p,
-                    "train: %" PRId64
-                    " training vectors, expected at least p = %d, the number of landmarks",
-                    int64_t(n),
-                    map.p);
-            map.landmarks =
-                    gather_rows(sample_ids(n, map.p, map.seed), x, map.d_in);
+        train_kernel(map, x);
+        if (num_set == 0) {
+            draw_landmarks(map, x);
         }
         set_inverse_norms(map);
     } else {
-        check_precomputed(map, n, x);
+        check_precomputed(map, x.n, x.dense);
     }
+    const VectorBatch rows = map.kernel ? landmarks(map) : x;
     std::vector<float> K(size_t(map.p) * map.p);
     parallel_blocks(
             "kernel of the landmarks", map.p, 16, [&](idx_t begin, idx_t end) {
-                const float* from = map.kernel ? map.landmarks.data() : x;
-                kernel_rows(
-                        map,
-                        end - begin,
-                        from + begin * map.d_in,
-                        &K[begin * map.p]);
+                kernel_rows(map, rows.slice(begin, end), &K[begin * map.p]);
             });
     return K;
 }
@@ -365,6 +447,18 @@ KernelSpectrum KernelPCA::Steps::decompose(
 }
 
 void KernelPCA::learn(idx_t n, const float* x) {
+    learn_from({n, x, d_in});
+}
+
+bool KernelPCA::learn_sparse(const SparseVectors& x) {
+    if (!Steps::takes_sparse(*this, x)) {
+        return false;
+    }
+    learn_from(x);
+    return true;
+}
+
+void KernelPCA::learn_from(const VectorBatch& x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             !owned_by_hash,
             "train: this map is part of a hash; train the hash instead");
@@ -373,7 +467,7 @@ void KernelPCA::learn(idx_t n, const float* x) {
             "train: rank is %d, but the map was made for %d dimensions",
             rank,
             d_out);
-    std::vector<float> K = Steps::learn_landmarks(*this, n, x);
+    std::vector<float> K = Steps::learn_landmarks(*this, x);
     Steps::transform(scale, K.size(), K.data());
     const KernelSpectrum s = Steps::decompose(*this, K.data());
     eigenvalues.assign(s.values.begin(), s.values.begin() + rank);
@@ -406,11 +500,20 @@ idx_t KernelPCA::rows_per_block(idx_t n) const {
 }
 
 void KernelPCA::map(size_t n, const float* x, float* xt) const {
+    map_batch({idx_t(n), x, d_in}, xt);
+}
+
+void KernelPCA::map_sparse(const SparseVectors& x, float* xt) const {
+    map_batch(x, xt);
+}
+
+void KernelPCA::map_batch(const VectorBatch& x, float* xt) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             components && components->d_in == p && components->d_out == d_out,
             "the map cannot be applied: it is not trained, or part of a hash");
+    const size_t n = x.n;
     const Scratch rows(n * p);
-    Steps::kernel_rows(*this, n, x, rows.get());
+    Steps::kernel_rows(*this, x, rows.get());
     Steps::transform(scale, n * p, rows.get());
     components->apply(n, rows.get(), xt);
     for (size_t i = 0; i < n; i++) {

@@ -75,6 +75,14 @@ void RandomFourierMap::learn(idx_t n, const float* x) {
     draw();
 }
 
+bool RandomFourierMap::learn_sparse(const SparseVectors& x) {
+    kernel->verbose = verbose;
+    kernel->train_sparse(x);
+    check_components(x, "train");
+    draw();
+    return true;
+}
+
 idx_t RandomFourierMap::rows_per_block(idx_t n) const {
     return rows_to_multiply(n, dims, cache::half_l2);
 }

@@ -5,8 +5,6 @@
 
 #include <faiss_ext/maps/HomogeneousKernelMap.h>
 
-#include "core/sparse_rows.h"
-
 namespace faiss_ext {
 
 /// Maps sparse vectors in canonical form. Columns of the results ascend. Each

@@ -21,6 +21,17 @@ struct KernelPCA::Steps {
     /// Checks the fields that were read, and computes what files do not store.
     static void restore_landmarks(KernelPCA& map);
 
+    /// The landmarks, if they are set.
+    static VectorBatch landmarks(const KernelPCA& map);
+
+    /** Whether landmarks can be learnt from these sparse vectors without dense
+     * copies of them.
+     *
+     * Throws if they cannot, and dense copies of p landmarks take too much
+     * memory.
+     */
+    static bool takes_sparse(const KernelPCA& map, const SparseVectors& x);
+
     /** Trains the kernel, draws the landmarks, if none are set, and returns
      * their matrix K, size p * p, without `scale` applied.
      *
@@ -28,24 +39,21 @@ struct KernelPCA::Steps {
      */
     static std::vector<float> learn_landmarks(
             KernelPCA& map,
-            idx_t n,
-            const float* x);
+            const VectorBatch& x);
 
-    /// Kernel values against the landmarks, size n * p, without `scale`
-    /// applied.
+    /// Kernel values of n vectors against the landmarks, size n * p, without
+    /// `scale` applied.
     static void kernel_rows(
             const KernelPCA& map,
-            size_t n,
-            const float* x,
+            const VectorBatch& x,
             float* rows);
 
-    /// A block of kernel values, size n * m, without `scale` applied.
+    /// A block of kernel values, size n * m, without `scale` applied. Both
+    /// batches are of the same form.
     static void kernel_block(
             const KernelPCA& map,
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
+            const VectorBatch& x,
+            const VectorBatch& y,
             float* block);
 
     /// Replaces values k by exp(s (k - 1)). Does nothing if s = 0.
@@ -66,6 +74,9 @@ struct KernelPCA::Steps {
             const float* values);
 
    private:
+    static void train_kernel(KernelPCA& map, const VectorBatch& x);
+    static void draw_landmarks(KernelPCA& map, const VectorBatch& x);
+    static void check_landmarks(const KernelPCA& map);
     static void set_inverse_norms(KernelPCA& map);
     static void check_precomputed(
             const KernelPCA& map,

@@ -61,6 +61,15 @@ def groups():
             "faiss_hnsw": hnsw}
 
 
+def sparse_landmarks():
+    """A map of landmarks that are given as sparse vectors."""
+    from scipy.sparse import csr_array
+    index = faiss.index_factory(D, "KPCA4(jaccard,p=20),Flat")
+    x = data()[0]
+    faiss.downcast_VectorTransform(index.chain.at(0)).set_landmarks(csr_array(np.where(x > 49, x, 0)[:20]))
+    return {"kpca_sparse": index}
+
+
 def on_file():
     """An index in the vectors of a file, which is found beside it."""
     folder = Path(tempfile.mkdtemp())
@@ -130,7 +139,7 @@ def main(names):
             report[name] = {"kind": kind, **answer(thing, queries)}
 
     made = {name: faiss.index_factory(D, string) for name, string in INDEXES.items()}
-    for name, index in {**made, **groups(), **on_file()}.items():
+    for name, index in {**made, **groups(), **sparse_landmarks(), **on_file()}.items():
         fill(index, x)
         write(name, "index", index, found)
     made = {name: faiss.index_binary_factory(D, string) for name, string in BINARY.items()}

@@ -34,6 +34,11 @@ LAYOUTS = layouts()
 used = set()
 
 
+def is_set(value):
+    """Whether a number is not 0, or an array not empty."""
+    return len(value) > 0 if hasattr(value, "__len__") else bool(value)
+
+
 class PageReader:
     """Reads a value of a type of the page from bytes."""
 
@@ -54,7 +59,7 @@ class PageReader:
         for field, type_ in LAYOUTS[name]:
             type_, _, condition = type_.partition(" if ")
             flat = {**values, **values.get("header", {})}
-            if condition and not flat[condition]:
+            if condition and is_set(flat[condition.removeprefix("no ")]) == condition.startswith("no "):
                 continue
             values[field] = self.value(type_, flat, kind)
         return values
@@ -226,6 +231,21 @@ def test_binary_indexes_and_transformations():
     values = read(faiss.vector_to_array(writer.data), "transformation")
     assert values["d_in"] == 64 and values["d_out"] == 32 and values["kernel"]["all"]["gamma"] == 0.25
     assert np.array_equal(values["all"]["threshold"], faiss.vector_to_array(hash.threshold))
+
+
+def test_sparse_landmarks():
+    x = np.where(X[:300] > np.median(X), X[:300], 0)
+    rows = pytest.importorskip("scipy.sparse").csr_array(x)
+    for thing in (faiss_ext.map_factory(64, "KPCA4(chi2,p=20)"), faiss_ext.kernel_hash_factory(64, "KLSH8(chi2,p=20)")):
+        thing.set_landmarks(rows[:20])
+        thing.train(rows)
+        writer = faiss.VectorIOWriter()
+        faiss.write_VectorTransform(thing, writer)
+        values = read(faiss.vector_to_array(writer.data), "transformation")
+        assert values["landmarks"].size == 0
+        found = values["sparse_landmarks"]
+        for name, expected in (("rows", rows[:20].indptr), ("columns", rows[:20].indices), ("values", rows[:20].data)):
+            assert np.array_equal(found[name], expected)
 
 
 def test_vectors_that_stay_in_their_file(tmp_path):

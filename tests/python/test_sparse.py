@@ -2,6 +2,7 @@
 """Sparse vectors: SciPy's arrays and matrices find what dense vectors find."""
 
 import pickle
+import resource
 
 import faiss
 import faiss_ext
@@ -147,7 +148,7 @@ def test_recommend(kernel):
 
 def test_maps_and_hashes():
     x = counts(100, 1)
-    for string in ("SIK64(gaussian,gamma=1)", "AHK64(chi2)", "CWS64", "RHBE64", "SCR64", "KLSH64(chi2,p=20)"):
+    for string in ("SIK64(gaussian,gamma=1)", "AHK64(chi2)", "CWS64", "RHBE64", "SCR64"):
         sparsely, densely = (faiss_ext.kernel_hash_factory(D, string) for _ in range(2))
         sparsely.train(x)
         densely.train(x.toarray())
@@ -157,12 +158,73 @@ def test_maps_and_hashes():
             sparsely.encode(x[:, :9])
 
 
+LANDMARKS = [(faiss_ext.map_factory, "KPCA8(chi2,p=20)"), (faiss_ext.kernel_hash_factory, "KLSH64(gaussian,gamma=2,p=20)")]
+
+
+@pytest.mark.parametrize("make, string", LANDMARKS)
+def test_landmarks(make, string):
+    x, q = counts(100, 1), counts(20, 2)
+    trained, given, dense = (make(D, string) for _ in range(3))
+    trained.train(x)
+    for thing in (given, dense):
+        thing.set_landmarks(FORMS["unsorted"](x[:20]) if thing is given else x[:20].toarray())
+        thing.train(x if thing is dense else x.toarray())
+    for thing in (trained, given, dense):
+        np.testing.assert_array_equal(thing.apply(q), thing.apply(q.toarray()))
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(thing)).apply(q), thing.apply(q))
+    landmarks = {thing: faiss.vector_to_array(getattr(thing, "map", thing).landmarks) for thing in (trained, given, dense)}
+    assert landmarks[trained].size == landmarks[given].size == 0
+    np.testing.assert_array_equal(landmarks[dense].reshape(20, D), x[:20].toarray())
+    with pytest.raises(ValueError, match=rf"\(n, {D}\)"):
+        make(D, string).set_landmarks(x[:20, :9])
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "expchi2", "exponential(gaussian,scale=2)"])
+def test_bandwidths(kernel):
+    x = counts(300, 1)
+    sparsely, densely = (faiss_ext.kernel_factory(kernel) for _ in range(2))
+    sparsely.train(x)
+    densely.train(x.toarray())
+    np.testing.assert_allclose(  # values fall with gamma, whose relative error is 4e-5
+        sparsely.gram(x[:9].toarray()), densely.gram(x[:9].toarray()), atol=1e-4)
+    with pytest.raises(RuntimeError, match="2"):
+        faiss_ext.kernel_factory(kernel).train(x[:1])
+
+
+WIDE = 2**31 - 1
+
+
+@pytest.mark.parametrize("string", [
+    "KPCA16(jaccard,p=100),KIVF8(nprobe=8),Refine(KFlat(jaccard,store=sparse))",
+    "KLSH64(jaccard,p=100),BFlat,Refine(KFlat(jaccard,store=sparse))",
+    "KLSH64(gaussian,p=100),BFlat,Refine(KFlat(jaccard,store=sparse))"])
+def test_landmarks_with_columns_without_bound(string, tmp_path):
+    """Memory, in which one dense vector would take 8 GB, and files grow with the components."""
+    x, q = counts(400, 1), counts(20, 2)
+    step = WIDE // D
+    x, q = (sparse.csr_array((r.data, r.indices * step, r.indptr), shape=(r.shape[0], WIDE)) for r in (x, q))
+    index, exact = (faiss.index_factory(WIDE, s) for s in (string, "KFlat(jaccard,store=sparse)"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    index.train(x)
+    index.add(x)
+    exact.add(x)
+    index.k_factor = 80  # all are candidates
+    expected = exact.search(q, 5)[0]
+    faiss.write_index(index, str(tmp_path / "index"))
+    assert (tmp_path / "index").stat().st_size < 3 * 8 * x.nnz + 2**16
+    for copy in (index, faiss.read_index(str(tmp_path / "index")), faiss.clone_index(index), pickle.loads(pickle.dumps(index))):
+        copy.k_factor = 80
+        np.testing.assert_array_equal(copy.search(q, 5)[0], expected)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 2**20  # of KB
+
+
 @pytest.mark.parametrize("string", ["AHK64(chi2),BFlat", "IDMap,CWS64,BFlat", "KLSH64(chi2,p=20),BIVF4"])
 def test_binary_indexes(string):
     x, q = counts(300, 1), counts(20, 2)
     sparsely, densely = (faiss.index_binary_factory(D, string) for _ in range(2))
     for index, form in ((sparsely, lambda x: x), (densely, lambda x: x.toarray())):
-        index.train(form(x))
+        # sparse landmarks and dense ones have other rounding
+        index.train(x if string.startswith("KLSH") else form(x))
         index.add_with_ids(form(x[:200]), np.arange(500, 700))
         index.add(form(x[200:]))
         index.update_vectors([501], form(x[250:251]))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "core/SparsePairs.h"
+#include "kernels/SparseQuery.h"
 
 #include <bit>
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace faiss_ext {
 
-SparsePairs::SparsePairs(const SparseRow& x, ComponentNorm norm)
-        : x(x), norm(norm) {
+SparseQuery::SparseQuery(const Kernel& kernel, const SparseRow& x)
+        : kernel(kernel), x(x), norm(kernel.norm_of_unshared()) {
     const size_t size = std::bit_ceil(8 * x.size() + 2);
     slots.resize(size);
     shift = 32 - std::countr_zero(size);
@@ -22,7 +22,7 @@ SparsePairs::SparsePairs(const SparseRow& x, ComponentNorm norm)
     }
 }
 
-size_t SparsePairs::most_components(std::span<const SparseRow> rows) const {
+size_t SparseQuery::most_components(std::span<const SparseRow> rows) const {
     size_t most = 0;
     for (const SparseRow& row : rows) {
         most = std::max(most, row.size());
@@ -35,7 +35,7 @@ size_t SparsePairs::most_components(std::span<const SparseRow> rows) const {
     return x.size() + 1 + (norm == ComponentNorm::none ? most : 0);
 }
 
-size_t SparsePairs::write(
+size_t SparseQuery::write(
         std::span<const SparseRow> rows,
         size_t most,
         float* dense) const {
@@ -51,7 +51,7 @@ size_t SparsePairs::write(
 }
 
 /// Writes rows as the columns of the vector, and the norm of the others.
-size_t SparsePairs::write_norms(std::span<const SparseRow> rows, float* y)
+size_t SparseQuery::write_norms(std::span<const SparseRow> rows, float* y)
         const {
     const bool is_l1 = norm == ComponentNorm::l1;
     const size_t n = x.size();
@@ -75,7 +75,7 @@ size_t SparsePairs::write_norms(std::span<const SparseRow> rows, float* y)
 }
 
 /// Writes rows as the columns of the vector, and all others.
-size_t SparsePairs::write_components(
+size_t SparseQuery::write_components(
         std::span<const SparseRow> rows,
         size_t most,
         float* dense) const {
