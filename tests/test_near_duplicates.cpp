@@ -361,7 +361,15 @@ TEST(NearDuplicates, OfPackedBits) {
             }
         }
         const Rows x = sets(bits, d);
-        for (const char* name : {"jaccard", "cosine"}) {
+        for (const char* name :
+             {"jaccard",
+              "cosine",
+              "normalized(js)",
+              "normalized(intersection)",
+              "chi2",
+              "gaussian(gamma=0.03)",
+              "laplacian(gamma=0.03)"}) {
+            SCOPED_TRACE(name);
             const auto kernel = kernel_factory(name);
             const auto expected = near_duplicates(x.get(), *kernel, 0.7f);
             const auto found =

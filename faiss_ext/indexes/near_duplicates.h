@@ -100,7 +100,11 @@ NearDuplicates near_duplicates(
 /** The same for packed bits, as vectors of zeros and ones. The kernel jaccard
  * is the Tanimoto coefficient.
  *
- * Takes another 8 bytes for each bit that is 1.
+ * If all bits are frequent, exact search scans the codes by Hamming distance
+ * instead of inverted lists, and compares only vectors whose numbers of ones
+ * are similar enough.
+ *
+ * Takes another 8 bytes for each bit that is 1, and the size of the codes.
  *
  * @param d      bits of a vector, a positive multiple of 8
  * @param codes  size n * d / 8

@@ -20,6 +20,7 @@
 #include "core/sparse_input.h"
 #include "core/sparse_rows.h"
 #include "indexes/BandJoin.h"
+#include "indexes/BitJoin.h"
 #include "indexes/OrderedRows.h"
 #include "indexes/RowJoin.h"
 #include "indexes/RowPairs.h"
@@ -151,7 +152,8 @@ class States {
     std::vector<std::unique_ptr<State>> unused;
 };
 
-/// The vectors of a call, and the values of pairs.
+/// The vectors of a call, and the values of pairs. If the vectors are bits,
+/// codes are the packed ones, and otherwise null.
 class Join {
    public:
     Join(const SparseVectors& given,
@@ -159,6 +161,7 @@ class Join {
          float threshold,
          double most_missed,
          int64_t seed,
+         const uint8_t* codes,
          const char* where)
             : kernel(kernel),
               threshold(threshold),
@@ -170,7 +173,7 @@ class Join {
               rows(x->get(), bound),
               pairs(rows, bound) {
         check_missed(most_missed, seed, where);
-        choose_join(most_missed, seed);
+        choose_join(most_missed, seed, codes);
     }
 
     /// The share of pairs that may be missed.
@@ -233,16 +236,24 @@ class Join {
     std::unique_ptr<RowJoin> join;
     double share_missed = 0;
 
-    /// Takes bands if they are allowed to miss pairs, and if the exact join is
-    /// slow and takes far longer.
-    void choose_join(double most_missed, int64_t seed) {
+    /// Takes the exact join that is faster, or bands if they may miss pairs,
+    /// and if the exact join is slow and takes far longer.
+    void choose_join(double most_missed, int64_t seed, const uint8_t* codes) {
         constexpr double slow = 1e8, times_longer = 2;
         auto exact = std::make_unique<SharedColumnJoin>(pairs);
-        if (most_missed > 0) {
-            const double time = exact->estimated_time();
-            const auto bands = time > slow
-                    ? choose_bands(pairs, most_missed, seed)
-                    : std::nullopt;
+        double time = 0;
+        bool takes_bits = false;
+        if (codes || most_missed > 0) {
+            time = exact->estimated_time();
+        }
+        if (codes) {
+            const double of_bits =
+                    BitJoin::estimated_time(pairs, x->get().d / 8);
+            takes_bits = of_bits < time;
+            time = std::min(time, of_bits);
+        }
+        if (most_missed > 0 && time > slow) {
+            const auto bands = choose_bands(pairs, most_missed, seed);
             if (bands && times_longer * bands->time < time) {
                 exact.reset();
                 join = std::make_unique<BandJoin>(pairs, *bands, seed);
@@ -250,7 +261,12 @@ class Join {
                 return;
             }
         }
-        join = std::move(exact);
+        if (takes_bits) {
+            exact.reset();
+            join = std::make_unique<BitJoin>(pairs, codes, x->get().d / 8);
+        } else {
+            join = std::move(exact);
+        }
     }
 
     std::unique_ptr<CanonicalVectors> checked(
@@ -431,8 +447,9 @@ NearDuplicates find_pairs(
         float threshold,
         double missed,
         int64_t seed,
+        const uint8_t* codes,
         const char* where) {
-    const Join join(x, kernel, threshold, missed, seed, where);
+    const Join join(x, kernel, threshold, missed, seed, codes, where);
     States<PairState> states;
     join.find(
             states,
@@ -474,8 +491,9 @@ std::vector<idx_t> find_groups(
         float threshold,
         double missed,
         int64_t seed,
+        const uint8_t* codes,
         const char* where) {
-    const Join join(x, kernel, threshold, missed, seed, where);
+    const Join join(x, kernel, threshold, missed, seed, codes, where);
     struct State {
         RowJoin::State join;
     };
@@ -517,7 +535,8 @@ NearDuplicates near_duplicates(
         float threshold,
         double missed,
         int64_t seed) {
-    return find_pairs(x, kernel, threshold, missed, seed, "near_duplicates");
+    return find_pairs(
+            x, kernel, threshold, missed, seed, nullptr, "near_duplicates");
 }
 
 NearDuplicates near_duplicates(
@@ -530,7 +549,7 @@ NearDuplicates near_duplicates(
         int64_t seed) {
     constexpr auto where = "near_duplicates";
     const SparseRows x = rows_of_bits(n, d, codes, where);
-    return find_pairs(x.get(), kernel, threshold, missed, seed, where);
+    return find_pairs(x.get(), kernel, threshold, missed, seed, codes, where);
 }
 
 std::vector<idx_t> near_duplicate_groups(
@@ -540,7 +559,13 @@ std::vector<idx_t> near_duplicate_groups(
         double missed,
         int64_t seed) {
     return find_groups(
-            x, kernel, threshold, missed, seed, "near_duplicate_groups");
+            x,
+            kernel,
+            threshold,
+            missed,
+            seed,
+            nullptr,
+            "near_duplicate_groups");
 }
 
 std::vector<idx_t> near_duplicate_groups(
@@ -553,7 +578,7 @@ std::vector<idx_t> near_duplicate_groups(
         int64_t seed) {
     constexpr auto where = "near_duplicate_groups";
     const SparseRows x = rows_of_bits(n, d, codes, where);
-    return find_groups(x.get(), kernel, threshold, missed, seed, where);
+    return find_groups(x.get(), kernel, threshold, missed, seed, codes, where);
 }
 
 } // namespace faiss_ext
