@@ -18,7 +18,6 @@
 #include "core/hamming.h"
 #include "core/parallel.h"
 #include "core/sparse_input.h"
-#include "core/sparse_rows.h"
 #include "indexes/BandJoin.h"
 #include "indexes/BitJoin.h"
 #include "indexes/OrderedRows.h"
