@@ -157,8 +157,8 @@ FAULTS = [
      "std::sqrt(1 / gamma_nu(rng))"),
     ("kernels/MaternKernel.cpp", "(1 + z + z * z / 3) * std::exp(-z)",
      "(1 + z + z * z / 2) * std::exp(-z)"),
-    ("kernels/bandwidth.cpp", "std::min<idx_t>(neighbor, npoints - 1) + 1",
-     "std::min<idx_t>(neighbor, npoints - 1)"),
+    ("kernels/bandwidth.cpp", "std::min<idx_t>(how.neighbor, npoints - 1) + 1",
+     "std::min<idx_t>(how.neighbor, npoints - 1)"),
     # projections
     ("projections/Projection.cpp", "constexpr float large = 0x1p64f;",
      "constexpr float large = 0x1p127f;"),
@@ -177,6 +177,7 @@ FAULTS = [
      "offset.push_back(float(c));"),
     ("maps/KernelPCA.cpp", "v >= Kernel::least_self_value && std::isfinite(v) ? 1 / std::sqrt(v)",
      "true ? 1 / std::sqrt(v)"),
+    ("maps/KernelPCA.cpp", "canonical->indices == set.sparse.indices", "true"),
     ("maps/KernelPCA.cpp", "1e-4 * (std::abs(a) + std::abs(b)) + 1e-6",
      "1e6"),
     ("maps/kernel_spectrum.cpp", "top > 0 && values[0] >= -1e-3 * top",
@@ -198,7 +199,7 @@ FAULTS = [
     ("hashes/klsh_draws.cpp", "uint64_t(hash.map.seed) + 1",
      "uint64_t(hash.map.seed)"),
     ("hashes/klsh_draws.cpp", "g.col(i) /= std::sqrt(s.values[i]);", ""),
-    ("hashes/klsh_tuning.cpp", "return !known.contains(bytes(x + id * d));",
+    ("hashes/klsh_tuning.cpp", "return !known.contains(components_of(x, id));",
      "return true;"),
     ("hashes/ProjectionHash.cpp", "mean_value = mean_square > 0 ? "
      "std::min(square / mean_square, 1.0) : 0;", "mean_value = 0;"),

@@ -72,7 +72,7 @@ void check_vectors(
             "%s: %" PRId64 " vectors, expected fewer than 2^31",
             where,
             int64_t(x->n));
-    for_components(x, [&](size_t size, const float* values) {
+    for_components(x.get(), [&](size_t size, const float* values) {
         if (sum.is_of_histograms) {
             check_histograms(1, values, size, where);
         }
