@@ -237,7 +237,7 @@ def factory(ours, other_name):
                         ours(d, description, *args)  # says what is accepted
                     raise
                 if is_string_of_ours:
-                    raise reworded(error, f"{error}: {hint}") from None
+                    raise reworded(error, f"{error}\n  {hint}") from None
                 raise invalid_string(error, description, hint) from None
         return function
     return make
