@@ -151,7 +151,7 @@ void Kernel::check_self_values(
 
 void Kernel::check_sparse_input(const CanonicalVectors& x, const char* where)
         const {
-    for_components(x, [&](size_t size, const float* values) {
+    for_components(x.get(), [&](size_t size, const float* values) {
         check_input(1, values, size, where);
     });
 }

@@ -82,16 +82,6 @@ double ShiftInvariantKernel::choose_gamma(const VectorBatch& x) const {
             sample_seed));
 }
 
-double ShiftInvariantKernel::choose_gamma_sparse(const SparseVectors& x) const {
-    return gamma_of_radius(mean_neighbor_distance(
-            norm() == Norm::L1,
-            x,
-            neighbor,
-            sample_queries,
-            sample_points,
-            sample_seed));
-}
-
 bool ShiftInvariantKernel::nearest_are_equal(double chosen) const {
     return chosen > max_gamma;
 }
