@@ -76,9 +76,7 @@ void BandwidthKernel::train_sparse(const SparseVectors& x) {
         return;
     }
     const CanonicalVectors canonical(x, "train");
-    for_components(canonical.get(), [&](size_t size, const float* values) {
-        check_input(1, values, size, "train");
-    });
+    check_sparse_input(canonical, "train");
     if (x.n <= most_sampled) {
         learn_gamma(canonical.get());
     } else {
