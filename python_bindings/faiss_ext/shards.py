@@ -24,7 +24,7 @@ from .index_tree import hash_in_front, parts_that_answer, ranking_of, real
 from .parameters import Sharded, set_index_parameter
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
-from .sparse_vectors import as_csr, is_sparse
+from .sparse_vectors import as_csr, is_sparse, takes_sparse, why_not_sparse
 from .vector_files import VectorFileError
 
 # limits of the queries in a batch, and of their candidates
@@ -510,7 +510,11 @@ class ShardedIndex:
         if self.is_binary and hash is None:
             return as_codes(x, self.d // 8, where)
         d = self.d if hash is None else hash.d_in
-        return (as_csr if is_sparse(x) else as_vectors)(x, d, where)
+        if not is_sparse(x):
+            return as_vectors(x, d, where)
+        if not takes_sparse(self.model):
+            raise unsupported(f"{where}: {why_not_sparse(self.string)}")
+        return as_csr(x, d, where)
 
     def search(
             self, x: "ArrayLike", k: int, *,

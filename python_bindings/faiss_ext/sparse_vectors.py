@@ -198,7 +198,8 @@ def encode(hash, x):
 # ------------------------------------------------------- calls of kernels
 
 def train_kernel(kernel, x, where):
-    swig._train_sparse_c(kernel, *as_rows(x, where).arguments())
+    rows = as_rows(x, where)  # keeps the arrays alive
+    swig._train_sparse_c(kernel, *rows.arguments())
 
 
 def gram(kernel, x, y, where):

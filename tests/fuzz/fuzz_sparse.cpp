@@ -506,8 +506,10 @@ void fuzz_transform(Choices& choose) {
         const bool is_refused = refuses([&] {
             transform.apply_noalloc(x.n(), dense.data(), expected.data());
         });
-        check("vectors are refused", refused == is_refused);
-        if (refused) {
+        // the least sum of a histogram is in proportion to the components,
+        // which are fewer in sparse vectors
+        check("sparse vectors are refused", !refused || is_refused);
+        if (is_refused) {
             continue;
         }
         check("the features or margins", are_same_bits(found, expected));

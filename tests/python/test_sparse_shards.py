@@ -135,7 +135,7 @@ def test_indexes_without_sparse_vectors_say_so():
     with pytest.raises(RuntimeError, match="store=sparse"):
         index.search(Q, 3)
     with pytest.raises(ValueError, match=rf"\(n, {D}\)"):
-        index.search(Q[:, :9], 3)
+        built(parts(X), STRINGS[0]).search(Q[:, :9], 3)
     bits = built([np.packbits(X.toarray() > 0, axis=1)], "BFlat")
     with pytest.raises(TypeError, match="toarray"):
         bits.search(Q, 3)
