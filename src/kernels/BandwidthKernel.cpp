@@ -5,10 +5,10 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "core/SparseRow.h"
 #include "core/errors.h"
 #include "core/sample.h"
 #include "core/sparse_input.h"
-#include "core/SparseRow.h"
 
 namespace faiss_ext {
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/errors.h"
 #include "core/SparseRow.h"
+#include "core/errors.h"
 #include "kernels/SparseQuery.h"
 
 namespace faiss_ext {
