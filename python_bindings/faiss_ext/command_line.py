@@ -214,7 +214,7 @@ def arguments():
                   "Shows the parts of an index or a factory string.")
     sub.add_argument("index", help="file of an index, folder of shards, or "
                      "factory string")
-    sub.add_argument("-d", type=number(int, 1, 2**24),
+    sub.add_argument("-d", type=number(int, 1, 2**31 - 1),
                      help="dimension for a factory string (default: 128)")
     sub.add_argument("--at", type=number(float, -1, 1), action="append",
                      metavar="VALUE",

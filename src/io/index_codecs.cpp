@@ -175,7 +175,9 @@ constexpr int lowest_metric =
         std::is_base_of_v<IndexBinary, IndexT> ? faiss::METRIC_L2
                                                : faiss::METRIC_INNER_PRODUCT;
 constexpr int highest_metric = faiss::METRIC_L2;
-constexpr int32_t max_dimension = 1 << 24;
+template <class IndexT> // float indexes may be of sparse vectors
+constexpr int32_t max_dimension =
+        std::is_base_of_v<IndexBinary, IndexT> ? 1 << 24 : INT32_MAX;
 constexpr int64_t max_ntotal = int64_t(1) << 36;
 
 /// Throws unless each field of a header can be read. A reader checks the fields
@@ -198,7 +200,7 @@ void check_header(const IndexT& index, const std::string& file) {
           int(index.metric_type),
           lowest_metric<IndexT>,
           highest_metric);
-    check("dimension", index.d, 0, max_dimension);
+    check("dimension", index.d, 0, max_dimension<IndexT>);
     check("ntotal", index.ntotal, 0, max_ntotal);
 }
 
@@ -222,7 +224,7 @@ struct Header {
     bool is_trained;
     int32_t metric_type;
 
-    Header(IOReader* f, int lowest)
+    Header(IOReader* f, int lowest, int32_t max_dimension)
             : d(read_value_in<int32_t>(f, "d", 0, max_dimension)),
               ntotal(read_value_in<int64_t>(f, "ntotal", 0, max_ntotal)),
               is_trained(read_value<bool>(f, "is_trained")),
@@ -246,7 +248,7 @@ struct Header {
 
 template <class IndexT>
 Header read_header(IOReader* f) {
-    return Header(f, lowest_metric<IndexT>);
+    return Header(f, lowest_metric<IndexT>, max_dimension<IndexT>);
 }
 
 // Indexes of a hash and a binary index.

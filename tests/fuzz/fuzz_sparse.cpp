@@ -393,9 +393,6 @@ class SparseIndexes {
     }
 
     void through_file() {
-        if (!is_small()) {
-            return; // files have up to 2^24 dimensions
-        }
         faiss::VectorIOWriter writer;
         write_index(index.get(), &writer);
         faiss::VectorIOReader reader;

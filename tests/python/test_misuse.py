@@ -761,9 +761,9 @@ def test_searches_of_hash_tables_end(storage, nflip):
 
 
 def test_what_could_not_be_read_is_not_written(tmp_path):
-    index = faiss.index_factory(2**24 + 1, "KFlat(chi2)")
-    with pytest.raises(RuntimeError, match="dimension 16777217 cannot be written, expected 0 to 16777216"):
-        faiss.write_index(index, str(tmp_path / "index"))
+    index = faiss.index_binary_factory(2**24 + 8, "BKFlat(jaccard)")
+    with pytest.raises(RuntimeError, match="dimension 16777224 cannot be written, expected 0 to 16777216"):
+        faiss.write_index_binary(index, str(tmp_path / "index"))
     assert not list(tmp_path.iterdir())
 
 

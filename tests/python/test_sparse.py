@@ -251,8 +251,9 @@ def test_columns_without_bound():
     index = faiss.index_factory(d, "KFlat(jaccard,store=sparse)")
     x = sparse.csr_array(([1.0, 1, 1, 1], ([0, 0, 1, 1], [5, d - 1, 5, 6])), shape=(2, d))
     index.add(x)
-    values, ids = index.search(x, 2)
-    assert ids.tolist() == [[0, 1], [1, 0]] and (values[:, 0] == 0).all()
+    for index in (index, faiss.deserialize_index(faiss.serialize_index(index))):
+        values, ids = index.search(x, 2)
+        assert ids.tolist() == [[0, 1], [1, 0]] and (values[:, 0] == 0).all()
 
 
 @pytest.mark.parametrize("what", ["NaN", "shape", "objects", "out of range", "negative"])
