@@ -422,9 +422,11 @@ void single_terms(
             hn::StoreU(terms, tag, row + j);
         }
         if (j < m) {
-            const auto rest = hn::FirstN(tag, m - j);
-            const Vec b = hn::MaskedLoad(rest, tag, y + j);
-            hn::BlendedStore(Op::add(a, b, hn::Zero(tag)), rest, tag, row + j);
+            HWY_ALIGN float rest[hn::MaxLanes(tag)] = {};
+            std::copy(y + j, y + m, rest);
+            hn::Store(
+                    Op::add(a, hn::Load(tag, rest), hn::Zero(tag)), tag, rest);
+            std::copy_n(rest, m - j, row + j);
         }
     }
 }
