@@ -284,5 +284,6 @@ def test_every_class_of_the_page_occurs(tmp_path):
     test_tables_of_ids("KFlat(linear)")
     test_wrappers_put_together_by_hand()
     test_binary_indexes_and_transformations()
+    test_sparse_landmarks()
     test_vectors_that_stay_in_their_file(tmp_path)
     assert used == set(LAYOUTS)

@@ -18,7 +18,7 @@ EXPECTED = json.loads((FOLDER / "found.json").read_text())
 
 def test_all_files_are_listed():
     assert {path.stem for path in FOLDER.glob("*.index")} == set(EXPECTED)
-    listed = (golden.INDEXES, golden.groups(), ["kfile"], golden.BINARY, golden.binary_groups(), golden.HASHES)
+    listed = (golden.INDEXES, golden.groups(), ["kfile", "kpca_sparse"], golden.BINARY, golden.binary_groups(), golden.HASHES)
     assert set(EXPECTED) == set().union(*listed)
 
 
