@@ -761,7 +761,7 @@ def test_searches_of_hash_tables_end(storage, nflip):
 
 
 def test_what_could_not_be_read_is_not_written(tmp_path):
-    index = faiss.index_binary_factory(2**24 + 8, "BKFlat(jaccard)")
+    index = faiss.index_binary_factory(2**24 + 8, "BConcurrent,BFlat")
     with pytest.raises(RuntimeError, match="dimension 16777224 cannot be written, expected 0 to 16777216"):
         faiss.write_index_binary(index, str(tmp_path / "index"))
     assert not list(tmp_path.iterdir())
