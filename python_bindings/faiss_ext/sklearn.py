@@ -459,7 +459,7 @@ class KernelNeighbors(_IndexNeighbors):
     ...     CountVectorizer(),
     ...     KernelNeighbors("KFlat(jaccard,store=sparse)", n_neighbors=2))
     >>> graph = pipeline.fit_transform(texts)
-    >>> sorted(graph[0].indices)
+    >>> sorted(graph[0].indices.tolist())
     [0, 2]
     """
 
