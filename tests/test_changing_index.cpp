@@ -147,7 +147,7 @@ const std::vector<Row> rows_ = {
         {"KIVF4,Refine(KFlat(chi2))", true},
         {"HKM1(chi2),PCA16,KIVF4,Refine(KFlat(chi2))", true},
         {"IVF4,Flat,Refine(KFlat(chi2))", true},
-        {"PQ4x4,Refine(KFlat(chi2))", true}};
+        {"PQ4x4np,Refine(KFlat(chi2))", true}};
 
 /// These have ids of their own, but no IDMap in front.
 const std::vector<Row> lists_ = {

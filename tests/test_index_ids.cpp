@@ -954,7 +954,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "SIK64(gaussian),BIVF4,Refine(KFlat(gaussian))",
                 "SIK64(gaussian),BFlat,Refine(KFlat(gaussian))",
                 "PCA8,IVF4,Flat,Refine(KFlat(chi2))",
-                "PCA8,IVF4,PQ4x4,Refine(KFlat(chi2))",
+                "PCA8,IVF4,PQ4x4np,Refine(KFlat(chi2))",
                 "HKM1(chi2),IVF4,Flat,Refine(KFlat(chi2))",
                 "Concurrent,PCA8,IVF4,Flat",
                 "Concurrent,KFlat(chi2)"),

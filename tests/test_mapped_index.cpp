@@ -406,7 +406,7 @@ TEST(Mapped, ListsOfFaissInsideClassesOfThisLibrary) {
     for (const char* string :
          {"Concurrent,IVF4,Flat",
           "HKM1(chi2),IVF4,Flat",
-          "HKM1(chi2),IVF4,PQ4",
+          "HKM1(chi2),IVF4,PQ4np",
           "IVF4,Flat,Refine(KFlat(chi2))"}) {
         SCOPED_TRACE(string);
         const auto index = make<Index>(string);

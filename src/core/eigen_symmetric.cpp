@@ -126,7 +126,9 @@ void eigen_symmetric(
         return m.data() + i + j * n; // LAPACK's order; a is symmetric
     };
     std::vector<double>& d = values;
-    std::vector<double> e(n), tau(n);
+    // dsymv of some versions of OpenBLAS reads up to three numbers past tau
+    constexpr size_t padding = 3;
+    std::vector<double> e(n), tau(n + padding);
     d.resize(n);
 
     // Works like dsytrd: panels of columns, each followed by an update of the

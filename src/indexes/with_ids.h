@@ -459,8 +459,6 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
     };
     std::unique_ptr<Ids> ids;
 
-    /// Whether a table can know the vectors by positions. Lists from files may
-    /// have other ids, and some cannot remove by positions.
     void add_to_lists(
             idx_t n,
             const component_t* x,
@@ -471,6 +469,8 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
         C::add_with_ids(n, x, chosen.data());
     }
 
+    /// Whether a table can know the vectors by positions. Lists from files may
+    /// have other ids, and some cannot remove by positions.
     bool can_have_table() {
         if (part_has_table(this) || !ids_are_positions(this)) {
             return false;
