@@ -18,7 +18,7 @@ from .out_of_core import located
 from .parameters import ParameterSpace, index_parameters, set_index_parameter
 from .progress import bar
 from .sources import drawn
-from .sparse_vectors import is_sparse
+from .sparse_vectors import as_csr, is_sparse
 from .timing import Timer, are_apart, is_loaded, take_turns, timed
 
 SMALL = 2000  # with fewer vectors, only the exact scan is considered
@@ -740,7 +740,8 @@ def recommend(
     if isinstance(x, (str, os.PathLike)):
         raise TypeError("recommend: expected an array, got a file name: faiss_ext."
                         "vector_files.read_vectors reads the vectors of a file")
-    x = x.tocsr() if is_sparse(x) else as_array(x, "recommend")
+    x = (as_csr(x, x.shape[-1], "recommend") if is_sparse(x)
+         else as_array(x, "recommend"))
     if len(x.shape) != 2 or x.shape[0] < 2:
         raise ValueError("recommend: expected at least 2 vectors in an array "
                          f"of shape (n, d), got shape {x.shape}")

@@ -19,7 +19,7 @@ from .distances import exact_values
 from .index_tree import (
     hash_before, kernel_of, part_that_compares, parts_of, transforms_of)
 from .showing import class_name
-from .sparse_vectors import is_sparse
+from .sparse_vectors import as_csr, is_sparse
 
 
 FARTHEST = float(np.finfo("float32").max)  # the distance of padding
@@ -363,7 +363,7 @@ def calibrate(
 
 def as_vectors(x, packed):
     if is_sparse(x) and not packed:
-        return x.tocsr()
+        return as_csr(x, x.shape[-1], "calibrate")
     x = as_array(x, "calibrate")
     if not packed:
         return np.ascontiguousarray(x, dtype="float32")

@@ -15,7 +15,7 @@ import numpy as np
 from . import swigfaiss_ext as swig, timing
 from .arguments import as_array, python_number
 from .index_tree import real
-from .sparse_vectors import is_sparse
+from .sparse_vectors import as_csr, is_sparse
 
 
 # ------------------------------------------------------------- settings
@@ -392,7 +392,8 @@ class ParameterSpace(faiss.ParameterSpace):
                             f"got {crit!r}")
         before = swig._SavedSearchParameters(index)
         sparse = is_sparse(xq)
-        xq = xq.tocsr() if sparse else as_array(xq, where)
+        xq = (as_csr(xq, xq.shape[-1], where) if sparse
+              else as_array(xq, where))
         if len(xq.shape) != 2 or xq.shape[0] != crit.nq:
             raise ValueError(f"{where}: expected {crit.nq} queries, as the "
                              f"criterion has, got an array of shape {xq.shape}")

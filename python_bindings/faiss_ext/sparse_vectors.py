@@ -23,7 +23,8 @@ def takes_sparse(index):
 def why_not_sparse(string):
     """Says that the index of a string takes no sparse vectors."""
     return (f"the index {string} takes no sparse vectors; KFlat(...,store=sparse) "
-            "does, and so do indexes behind a hash or a map of faiss_ext")
+            "does, and so do indexes behind a hash or a map of faiss_ext, with "
+            "store=sparse in Refine(KFlat(...))")
 
 
 def is_sparse(x):
@@ -53,6 +54,10 @@ class SparseVectors:
             raise ValueError(
                 f"{where}: indptr of the sparse array must have {self.n + 1} "
                 f"numbers from 0 to {size}, the number of its components")
+        if self.indptr[0] != 0:
+            raise ValueError(
+                f"{where}: indptr of the sparse array begins with "
+                f"{self.indptr[0]}, expected 0")
 
     def __len__(self):
         return self.n
@@ -85,7 +90,15 @@ def as_csr(x, d, where):
     if len(x.shape) != 2 or x.shape[1] != d:
         raise ValueError(f"{where}: expected a sparse array of shape "
                          f"(n, {d}), got {x.shape}")
-    return x.tocsr()
+    x = x.tocsr()
+    indptr = SparseVectors(x, d, where).indptr
+    falls = np.flatnonzero(np.diff(indptr) < 0)  # SciPy would read elsewhere
+    if len(falls):
+        i = falls[0]
+        raise ValueError(
+            f"{where}: indptr of the sparse array falls at vector {i}, from "
+            f"{indptr[i]} to {indptr[i + 1]}")
+    return x
 
 
 def as_row(x, where):

@@ -50,7 +50,7 @@ def read_vectors(path, part=None):
     - `.csv`: a vector per line, as float32. The first line may have names.
     - sparse vectors, as arrays of scipy.sparse: `.npz` of
       `scipy.sparse.save_npz`; `.svm`, `.svmlight` and `.libsvm`, whose labels
-      are left out; the matrix X of AnnData's `.h5ad`, or the part that is
+      are left out, with the columns as the file numbers them; the matrix X of AnnData's `.h5ad`, or the part that is
       named; and a folder with indptr.npy, indices.npy and data.npy, which are
       mapped, and shape.npy if there may be empty columns at the end.
     - `...-idx3-ubyte`, plain or with `.gz`: images in MNIST's format.
@@ -595,7 +595,9 @@ def _is_sparse_npz(path):
 
 def _read_svmlight(path):
     from sklearn.datasets import load_svmlight_file
-    return load_svmlight_file(str(path), dtype=np.float32)[0]
+    # By default it guesses for each file whether columns count from 0 or 1, so
+    # that two files could differ. If they count from 1, column 0 is empty.
+    return load_svmlight_file(str(path), dtype=np.float32, zero_based=True)[0]
 
 
 def _read_h5ad(path, part):

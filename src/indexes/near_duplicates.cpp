@@ -39,7 +39,7 @@ SharedSum checked_sum(
         const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             kernel.is_trained,
-            "%s: the bandwidth of the kernel %s is not set",
+            "%s: the bandwidth of the kernel %s is not set; give gamma in its string, or train it",
             where,
             kernel.description().c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -49,7 +49,7 @@ SharedSum checked_sum(
             threshold);
     FAISS_EXT_THROW_IF_NOT_FMT(
             threshold <= 1 || !kernel.is_normalized(),
-            "%s: the threshold is %g, expected at most 1, the largest value of the kernel %s",
+            "%s: the threshold is %.9g, expected at most 1, the largest value of the kernel %s",
             where,
             threshold,
             kernel.description().c_str());

@@ -448,3 +448,36 @@ def test_what_takes_dense_vectors_only_says_so():
                      lambda: index.range_search(x, 2), lambda: index.upsert(x, [1, 2, 3])):
             with pytest.raises(RuntimeError, match="takes no sparse vectors; KFlat.*store=sparse"):
                 call()
+
+
+# SciPy takes rows without looking where they begin.
+@pytest.mark.parametrize("at, value, match", [
+    (-1, 50_000_000, "numbers from 0 to"), (100, -10**7, "numbers from 0 to"), (0, 2, "begins with 2, expected 0"),
+    (100, 0, "falls at vector 99, from .* to 0|vector 99|indptr")])
+def test_where_rows_begin(at, value, match):
+    good = counts(300, 1)
+    bad = good.copy()
+    bad.indptr = bad.indptr.copy()
+    bad.indptr[at] = value
+    index = faiss.index_factory(D, "CWS64,BFlat")
+    index.train(good)
+    index.add(good)
+    exact = faiss.index_factory(D, "KFlat(jaccard,store=sparse)")
+    for call in (lambda: faiss_ext.recommend(bad, "jaccard"), lambda: faiss_ext.calibrate(index, bad, good[:5], "jaccard"),
+                 lambda: faiss_ext.calibrate(index, good, bad, "jaccard"), lambda: exact.add(bad),
+                 lambda: faiss_ext.near_duplicates(bad), lambda: faiss_ext.kernel_factory("jaccard").gram(bad)):
+        with pytest.raises((ValueError, RuntimeError), match=match):
+            call()
+    assert exact.ntotal == 0
+
+
+def test_svmlight_files_have_their_own_columns(tmp_path):
+    """Each file is read alike, whether or not it uses column 0."""
+    datasets = pytest.importorskip("sklearn.datasets")
+    x = counts(30, 1)
+    without = x.tolil()
+    without[:, 0] = 0
+    for rows in (x, sparse.csr_array(without)):
+        datasets.dump_svmlight_file(sparse.csr_matrix(rows), np.zeros(30), str(tmp_path / "x.svm"))
+        found = faiss_ext.vector_files.read_vectors(tmp_path / "x.svm")
+        np.testing.assert_allclose(found.toarray(), rows.toarray()[:, :found.shape[1]], rtol=1e-6)
