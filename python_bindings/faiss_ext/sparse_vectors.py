@@ -44,20 +44,10 @@ class SparseVectors:
         x = x.tocsr()
         self.n = x.shape[0]
         self.d = d
-        self.indptr = np.ascontiguousarray(x.indptr, dtype="int64")
+        self.indptr = as_indptr(x, where)
         self.indices = as_columns(x.indices, d, self.indptr, where)
         with np.errstate(over="ignore"):  # the C++ side rejects infinities
             self.values = np.ascontiguousarray(x.data, dtype="float32")
-        size = min(self.indices.size, self.values.size)
-        if len(self.indptr) != self.n + 1 or self.indptr.min() < 0 or (
-                self.indptr.max() > size):
-            raise ValueError(
-                f"{where}: indptr of the sparse array must have {self.n + 1} "
-                f"numbers from 0 to {size}, the number of its components")
-        if self.indptr[0] != 0:
-            raise ValueError(
-                f"{where}: indptr of the sparse array begins with "
-                f"{self.indptr[0]}, expected 0")
 
     def __len__(self):
         return self.n
@@ -91,13 +81,14 @@ def as_csr(x, d, where):
         raise ValueError(f"{where}: expected a sparse array of shape "
                          f"(n, {d}), got {x.shape}")
     x = x.tocsr()
-    indptr = SparseVectors(x, d, where).indptr
-    falls = np.flatnonzero(np.diff(indptr) < 0)  # SciPy would read elsewhere
+    indptr = as_indptr(x, where)
+    # C++ checks this, too, but SciPy takes rows without a check
+    falls = np.flatnonzero(np.diff(indptr) < 0)
     if len(falls):
         i = falls[0]
         raise ValueError(
-            f"{where}: indptr of the sparse array falls at vector {i}, from "
-            f"{indptr[i]} to {indptr[i + 1]}")
+            f"{where}: indptr of vector {i} begins at {indptr[i]} and ends at "
+            f"{indptr[i + 1]}, expected numbers that do not descend")
     return x
 
 
@@ -107,6 +98,20 @@ def as_row(x, where):
         raise ValueError(f"{where}: expected one vector, got a sparse array of "
                          f"shape {x.shape}")
     return x.reshape((1, -1)).tocsr()
+
+
+def as_indptr(x, where):
+    """Where the rows of a CSR array begin, as int64."""
+    indptr = np.ascontiguousarray(x.indptr, dtype="int64")
+    n, size = x.shape[0], min(x.indices.size, x.data.size)
+    if len(indptr) != n + 1 or indptr.min() < 0 or indptr.max() > size:
+        raise ValueError(
+            f"{where}: indptr of the sparse array must have {n + 1} numbers "
+            f"from 0 to {size}, the number of its components")
+    if indptr[0] != 0:
+        raise ValueError(f"{where}: indptr of the sparse array begins with "
+                         f"{indptr[0]}, expected 0")
+    return indptr
 
 
 def as_columns(indices, d, indptr, where):

@@ -50,8 +50,8 @@ def read_vectors(path, part=None):
     - `.csv`: a vector per line, as float32. The first line may have names.
     - sparse vectors, as arrays of scipy.sparse: `.npz` of
       `scipy.sparse.save_npz`; `.svm`, `.svmlight` and `.libsvm`, whose labels
-      are left out, with the columns as the file numbers them; the matrix X of AnnData's `.h5ad`, or the part that is
-      named; and a folder with indptr.npy, indices.npy and data.npy, which are
+      are left out, with the columns as the file numbers them; the matrix X of
+      AnnData's `.h5ad`, or the part that is named; and a folder with indptr.npy, indices.npy and data.npy, which are
       mapped, and shape.npy if there may be empty columns at the end.
     - `...-idx3-ubyte`, plain or with `.gz`: images in MNIST's format.
 
