@@ -157,21 +157,31 @@ TEST_P(SparseKernels, EqualsDenseSearch) {
     }
 }
 
+void expect_exact(const IndexSparseKernel& index, const Rows& q) {
+    const idx_t most = 200;
+    const Found all = compare_all(index, q, most);
+    for (const idx_t k : {idx_t(1), idx_t(10), most}) {
+        const Found found = search(index, q.get(), k);
+        for (idx_t i = 0; i < q.n() * k; i++) {
+            const idx_t at = i / k * most + i % k;
+            EXPECT_EQ(found.labels[i], all.labels[at]);
+            EXPECT_EQ(found.values[i], all.values[at]);
+        }
+    }
+}
+
 TEST_P(SparseKernels, ListsLoseNothing) {
     for (const bool are_counts : {false, true}) {
-        const Rows x = draw(5000, 500, 6, are_counts, 3),
-                   q = draw(5, 500, 6, are_counts, 4);
-        const auto index = make(x);
-        const idx_t most = 200;
-        const Found all = compare_all(*index, q, most);
-        for (const idx_t k : {idx_t(1), idx_t(10), most}) {
-            const Found found = search(*index, q.get(), k);
-            for (idx_t i = 0; i < q.n() * k; i++) {
-                const idx_t at = i / k * most + i % k;
-                EXPECT_EQ(found.labels[i], all.labels[at]);
-                EXPECT_EQ(found.values[i], all.values[at]);
-            }
-        }
+        const Rows x = draw(5000, 500, 6, are_counts, 3);
+        expect_exact(*make(x), draw(5, 500, 6, are_counts, 4));
+    }
+}
+
+TEST_P(SparseKernels, ListsOfFewLongRowsLoseNothing) {
+    for (const bool are_counts : {false, true}) {
+        const Rows x = draw(800, 5000, 300, are_counts, 3);
+        EXPECT_GT(x.get().indptr[x.n()], 100000);
+        expect_exact(*make(x), draw(3, 5000, 300, are_counts, 4));
     }
 }
 

@@ -309,6 +309,7 @@ std::vector<uint8_t> divide_codes(
 void SparseLists::fill(const AppendedRows& from, size_t d) {
     constexpr size_t full = 16, least_rows = 1024;
     const size_t total = num_rows == 0 ? 0 : from.ends[num_rows - 1];
+    mean_components = total / std::max<size_t>(num_rows, 1);
     const std::span<const int32_t> all(from.columns.data(), total);
     const ColumnNumbers numbers(all, d);
     std::vector<size_t> counts(numbers.columns.size());

@@ -63,6 +63,7 @@ struct SparseLists {
     static constexpr size_t block = 4096;
 
     size_t num_rows = 0;
+    size_t mean_components = 0; ///< of a row
     /// The rows by their numbers in the lists, which ascend with their weights.
     /// Rows of a block then have similar weights, so that a search can leave
     /// blocks out.

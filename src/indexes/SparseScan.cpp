@@ -12,9 +12,6 @@ namespace faiss_ext {
 
 namespace {
 
-/// The time to compare a row, in the time of an entry of a list.
-constexpr size_t entries_per_comparison = 160;
-
 constexpr size_t num_levels = SparseLists::num_levels;
 
 /// Sums of 16 bits.
@@ -30,6 +27,7 @@ SparseScan::SparseScan(
         double weight)
         : lists(lists), sum(sum), weight(weight) {
     error = 1e-5 + 2e-7 * double(query.size());
+    comparison = 72 + 2 * lists.mean_components;
     find_terms(query);
     find_full_terms(query);
     set_bounds();
@@ -373,7 +371,7 @@ void SparseScan::find(size_t number, double score) {
     while (!found.empty()) {
         // more lists, if reading them takes less than the comparisons that they
         // may save
-        const size_t worth = found.size() * entries_per_comparison / 2;
+        const size_t worth = found.size() * comparison / 2;
         const size_t before = num_entries;
         while (num_read < num_parts() && num_entries - before < worth / 4) {
             if (length_of_next() + (end - begin) / 16 > worth) {

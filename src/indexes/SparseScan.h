@@ -94,6 +94,7 @@ class SparseScan {
     const SparseLists& lists;
     const SharedSum& sum;
     double weight, error;
+    size_t comparison; ///< the time of one, in the time of an entry of a list
     std::vector<Term> terms;
     std::vector<FullTerm> full_terms;
     double step = 1; ///< bounds of terms are multiples of it, rounded up

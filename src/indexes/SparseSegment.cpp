@@ -103,7 +103,12 @@ void SparseSegment::prepare(
     const std::string name = kernel.description();
     const std::lock_guard<std::mutex> hold(mutex);
     const size_t listed = lists ? lists->num_rows : 0;
-    const bool are_few_others = size() - listed <= 1024 + listed / 4;
+    const auto components = [&](size_t rows) {
+        return rows == 0 ? 0 : all.ends[rows - 1];
+    };
+    const size_t in_lists = components(listed);
+    const bool are_few_others = size() - listed <= 1024 + listed / 4 &&
+            components(size()) - in_lists <= 65536 + in_lists / 4;
     if (lists && lists_of == name && are_few_others) {
         return;
     }
