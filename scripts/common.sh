@@ -67,11 +67,10 @@ configure() {
 UNCHECKED_TARGETS="HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL"
 
 # configure_checked FOLDER ARGUMENT...: as configure, for clang with
-# AddressSanitizer, UndefinedBehaviorSanitizer, what libFuzzer needs, and
-# counters of the lines that are run. The runtimes are shared libraries, so that
-# Python can load what is built. The inner loops are compiled for AVX2 and without
-# vectors only (with Highway 1.0 on x86): what is counted does not depend on the
-# processor.
+# AddressSanitizer and UndefinedBehaviorSanitizer. The runtimes are shared
+# libraries, so that Python can load what is built. The inner loops are compiled
+# for AVX2 and without vectors only (with Highway 1.0 on x86): what runs does not
+# depend on the processor.
 configure_checked() {
     local build="$1" runtimes
     shift
@@ -79,20 +78,26 @@ configure_checked() {
     configure "$build" \
         -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
         -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-        -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" \
+        -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1" \
         -DCMAKE_CXX_FLAGS=-shared-libasan \
         -DCMAKE_EXE_LINKER_FLAGS="-shared-libasan -Wl,-rpath,$runtimes" \
         -DCMAKE_SHARED_LINKER_FLAGS="-shared-libasan -Wl,-rpath,$runtimes" \
         -DCMAKE_MODULE_LINKER_FLAGS="-shared-libasan -fopenmp=libomp" \
-        -DBUILD_SHARED_LIBS=ON -DFAISS_EXT_WERROR=ON -DFAISS_EXT_COVERAGE=ON \
+        -DBUILD_SHARED_LIBS=ON -DFAISS_EXT_WERROR=ON \
         -DFAISS_EXT_DISABLED_TARGETS="$UNCHECKED_TARGETS" \
-        -DFAISS_EXT_SANITIZE=address,undefined,fuzzer-no-link \
+        -DFAISS_EXT_SANITIZE=address,undefined \
         -DFAISS_EXT_PRECOMPILE=ON \
         -DFAISS_EXT_BUILD_TESTS=ON -DFAISS_EXT_BUILD_FUZZERS=ON \
         -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON" "$@"
     export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
     export LSAN_OPTIONS="suppressions=$FAISS_EXT_ROOT/tests/sanitizer/lsan.supp:print_suppressions=0"
     export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1"
+}
+
+# configure_counted FOLDER: as configure_checked, with what libFuzzer needs, and
+# counters of the lines that are run.
+configure_counted() {
+    configure_checked "$1" -DFAISS_EXT_SANITIZE=address,undefined,fuzzer-no-link -DFAISS_EXT_COVERAGE=ON
 }
 
 # Prints the path of clang's runtime of AddressSanitizer.

@@ -5,10 +5,11 @@
 #
 #   scripts/fuzz.sh MINUTES [files] [strings] [walks] [sparse]
 #
-# MINUTES may be a fraction. The corpus is kept in build/checked/corpus between
-# runs. The inputs in tests/fuzz/found, which caused failures before, run first. If
-# an input causes a failure, it is written to build/checked/found, and the exit
-# status is 1.
+# MINUTES may be a fraction. The inputs in tests/fuzz/found, which caused failures
+# before, run first. With 0 minutes, only these and the first inputs of each fuzzer
+# run, without new ones, in build/checked. Otherwise the corpus is kept in
+# build/counted/corpus between runs. If an input causes a failure, it is written to
+# the folder "found" of the build, and the exit status is 1.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -36,8 +37,13 @@ done
 
 install_deps build fuzz
 find_tools
-build=build/checked
-configure_checked "$build"
+build=build/counted
+configured=configure_counted
+if ((seconds == 0)); then
+    build=build/checked
+    configured=configure_checked
+fi
+"$configured" "$build"
 "$CMAKE" --build "$build" --parallel "$(build_jobs)" --target fuzzers
 "$PYTHON" tests/fuzz/seeds.py "$build/seeds"
 
@@ -52,9 +58,18 @@ for target in "${targets[@]}"; do
     fuzzer="$build/tests/fuzz/fuzz_$target"
     mkdir -p "$build/corpus/$target" "$build/found"
     echo "=== $target"
-    if [[ -d "tests/fuzz/found/$target" ]]; then
-        LD_PRELOAD="$runtime" "$fuzzer" -rss_limit_mb=2048 -malloc_limit_mb=256 "tests/fuzz/found/$target"/* 2>&1 | tail -n 1
+    folders=("tests/fuzz/found/$target")
+    ((seconds > 0)) || folders+=("$build/seeds/$target")
+    mapfile -t inputs < <(find "${folders[@]}" -type f 2>/dev/null | sort)
+    if ((${#inputs[@]})); then
+        LD_PRELOAD="$runtime" "$fuzzer" -rss_limit_mb=2048 -malloc_limit_mb=256 \
+            -artifact_prefix="$build/found/$target-" "${inputs[@]}" >"$build/found/$target.log" 2>&1 || {
+            status=1
+            tail -n 60 "$build/found/$target.log"
+        }
+        echo "${#inputs[@]} inputs"
     fi
+    ((seconds > 0)) || continue
     # no input is larger than 16 kB: none needs more memory than this
     LD_PRELOAD="$runtime" "$fuzzer" -max_total_time="$seconds" -max_len=16384 -timeout=20 \
         -rss_limit_mb=2048 -malloc_limit_mb=256 -print_final_stats=1 \

@@ -8,11 +8,12 @@
 #             UndefinedBehaviorSanitizer
 #   python    the Python tests (or those selected by pytest's arguments), with the
 #             same sanitizers, but without leak detection
-#   coverage  line and branch coverage of src/ by these tests; fails below 95 % of
-#             the lines
+#   coverage  line and branch coverage of src/ by the C++ tests; fails below 95 %
+#             of the lines
 #   threads   test_concurrency and test_index_concurrent, with ThreadSanitizer
 #
-# By default all of them run. Builds are in build/checked and build/threads.
+# By default all of them run. Builds are in build/checked, build/counted and
+# build/threads.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -42,40 +43,45 @@ pytest_args=("$@")
 # programs run side by side, and threads that wait keep a processor busy
 export OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
 build=build/checked
-profiles="$PWD/$build/profiles"
 
-has() {
-    [[ " ${sets[*]} " == *" $1 "* ]]
-}
-
-run_cpp() {
-    "$CMAKE" --build "$build" --parallel "$(build_jobs)" --target tests
+# Builds and runs the C++ tests of the build in folder $1.
+run_programs() {
+    "$CMAKE" --build "$1" --parallel "$(build_jobs)" --target tests
     local program
-    for program in "$build"/tests/test_*; do
+    for program in "$1"/tests/test_*; do
         if [[ -x "$program" && -f "$program" ]]; then
             echo "$program"
         fi
-    done | LLVM_PROFILE_FILE="$profiles/cpp-%4m.profraw" xargs -P "$(build_jobs)" -I '{}' \
+    done | xargs -P "$(build_jobs)" -I '{}' \
         sh -c '"$1" --gtest_brief=1 >"$1.log" 2>&1 || { cat "$1.log"; exit 1; }
                echo "$(basename "$1"): $(tail -n 1 "$1.log")"' - '{}'
 }
 
+run_cpp() {
+    configure_checked "$build"
+    run_programs "$build"
+}
+
 run_python() {
+    configure_checked "$build"
     "$CMAKE" --build "$build" --parallel "$(build_jobs)" --target faiss_ext_python faiss_ext_python_package
     # Python itself leaks and keeps small objects in pools of its own. One
     # OpenMP for all: clang's knows the calls of GCC's.
     ASAN_OPTIONS="detect_leaks=0" PYTHONMALLOC=malloc \
         LD_PRELOAD="$(sanitizer_runtime):$(clang -print-file-name=libomp.so.5)" \
-        LLVM_PROFILE_FILE="$profiles/python-%4m.profraw" \
         PYTHONPATH="$PWD/$build/python" \
         "$PYTHON" -m pytest -q -n "$(build_jobs)" "${pytest_args[@]}"
 }
 
 run_coverage() {
-    "$CMAKE" --build "$build" --parallel "$(build_jobs)" --target faiss_ext
+    local counted=build/counted profiles="$PWD/build/counted/profiles"
+    configure_counted "$counted"
+    rm -rf "$profiles"
+    mkdir -p "$profiles"
+    LLVM_PROFILE_FILE="$profiles/%4m.profraw" run_programs "$counted"
     llvm-profdata merge -o "$profiles/all.profdata" "$profiles"/*.profraw
     llvm-cov export -summary-only -instr-profile "$profiles/all.profdata" \
-        -object "$build"/libfaiss_ext.so >"$profiles/all.json"
+        -object "$counted"/libfaiss_ext.so >"$profiles/all.json"
     "$PYTHON" scripts/coverage.py "$profiles/all.json" --least "$least_coverage"
 }
 
@@ -98,11 +104,6 @@ run_threads() {
 
 install_deps build test fuzz
 find_tools
-if has cpp || has python; then
-    configure_checked "$build"
-    rm -rf "$profiles"
-    mkdir -p "$profiles"
-fi
 status=0
 for set in "${sets[@]}"; do
     echo "=== $set"

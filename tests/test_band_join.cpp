@@ -93,7 +93,7 @@ struct Planted {
 
 class EachPlanted : public testing::TestWithParam<Planted> {
    protected:
-    static constexpr idx_t n = 8000;
+    static constexpr idx_t n = is_sanitized ? 1000 : 8000;
     const std::unique_ptr<Kernel> kernel = kernel_factory(GetParam().kernel);
     const Rows x = planted_pairs(n, GetParam().first, GetParam().second);
     const KernelPairs near{x.get(), *kernel, -GetParam().value};
@@ -273,6 +273,9 @@ TEST_P(Dense, FindTheSameWithAnyNumberOfThreads) {
 // Between linear and quadratic: four times as many vectors would need 16 times
 // as many comparisons of all pairs.
 TEST_P(Dense, CompareFewerPairsThanAll) {
+    if (is_sanitized) {
+        GTEST_SKIP() << "numbers, not memory";
+    }
     const auto compared = [&](idx_t n) {
         const Rows x = draw_rows(n, 3);
         const auto found = near_duplicates(x.get(), *kernel, 0.9f, 0.1);

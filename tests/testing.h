@@ -69,12 +69,15 @@ using Bytes = std::vector<uint8_t>;
 using Params = const faiss::SearchParameters*;
 
 #ifdef FAISS_EXT_SANITIZED
+constexpr bool is_sanitized = true;
 /// FAISS allocates a block for each product of matrices: 16 MB by default,
 /// which AddressSanitizer would mark from end to end each time.
 inline const int block_of_products = [] {
     faiss::distance_compute_blas_database_bs = 128;
     return faiss::distance_compute_blas_query_bs = 128;
 }();
+#else
+constexpr bool is_sanitized = false;
 #endif
 
 /// The parts with the vectors of an index that are float as it is, or binary as
