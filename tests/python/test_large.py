@@ -23,6 +23,8 @@ def write_bvecs(path, x):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     pytest.importorskip("distributed")
+    if not os.environ.get("FAISS_EXT_ALL_EXPERIMENTS"):
+        pytest.skip("takes half a minute; scripts/nightly.sh runs it")
     folder = tmp_path_factory.mktemp("large")
     rng = np.random.default_rng(1)
     centres = rng.gamma(0.5, 40, (50, 128))

@@ -2,6 +2,7 @@
 """Random sequences of what an index can do, beside brute force in NumPy."""
 
 import copy
+import os
 
 import faiss
 import faiss_ext
@@ -308,7 +309,7 @@ CASES |= {
 }
 for name, attributes in CASES.items():
     case = type(name, (Machine,), attributes).TestCase
-    case.settings = settings(max_examples=40, stateful_step_count=50, deadline=None,
+    case.settings = settings(max_examples=int(os.environ.get("FAISS_EXT_EXAMPLES", 20)), stateful_step_count=50, deadline=None,
                              suppress_health_check=list(HealthCheck), derandomize=True)
     globals()[f"Test{name}"] = case
 del case  # which pytest would take for one more
