@@ -238,11 +238,10 @@ FAULTS = [
     ("indexes/IndexFlatKernel.cpp", "for (idx_t l = next(0); l < m; "
      "l = next(l + 1)) {", "for (idx_t l = next(0); l < m - 1; "
      "l = next(l + 1)) {"),
-    ("indexes/IndexHNSWKernel.cpp", "            places.remove_last(n);\n", ""),
-    ("indexes/IndexHNSWKernel.cpp", "if (wanted.is_member(v.id)) {",
-     "if (true) {"),
-    ("indexes/IndexHNSWKernel.cpp", "    const BeingBuilt mark(is_being_built);\n"
-     "    link_vertices(hnsw,", "    link_vertices(hnsw,"),
+    ("indexes/GraphChanges.cpp", "            places.remove_last(n);\n", ""),
+    ("indexes/graph_search.h", "if (wanted.is_member(v.id)) {", "if (true) {"),
+    ("indexes/GraphChanges.cpp", "    const BeingBuilt mark(is_being_built);\n"
+     "    link_vertices(", "    link_vertices("),
     ("indexes/graph_build.cpp", "    choose_entry_point(hnsw, places);\n", ""),
     ("indexes/graph_build.cpp", "if (level_of(earlier[i]) >= level) {",
      "if (false) {"),

@@ -35,7 +35,7 @@ struct WalkRow {
         scores   ///< any vectors; all of them for k >= ntotal
     } finds = Finds::nearest;
 
-    bool removes = true, merges = true, ranges = true;
+    bool merges = true, ranges = true;
 };
 
 inline void PrintTo(const WalkRow& row, std::ostream* out) {
@@ -53,23 +53,16 @@ inline std::vector<WalkRow> walk_rows() {
             {"KFlat(linear)", "linear"},
             {"IDMap,KFlat(intersection)", "intersection", nearest},
             {"IDMap2,KFlat(chi2)", "chi2", nearest},
-            {"HNSW4,KFlat(chi2)", "chi2", some, true, true, false},
-            {"KFlat(linear),Refine(KFlat(chi2))",
-             "chi2",
-             some,
-             true,
-             true,
-             false},
+            {"HNSW4,KFlat(chi2)", "chi2", some, true, false},
+            {"KFlat(linear),Refine(KFlat(chi2))", "chi2", some, true, false},
             {"IDMap,KFlat(linear),Refine(KFlat(chi2))",
              "chi2",
              some,
-             true,
              true,
              false},
             {"IDMap,KIVF3(M=3,nprobe=3),Refine(KFlat(chi2))",
              "chi2",
              some,
-             true,
              true,
              false},
             {"KIVF3(M=3,nprobe=3)", nullptr, scores},
@@ -82,21 +75,10 @@ inline std::vector<WalkRow> walk_rows() {
              sik,
              some,
              true,
-             true,
              false},
-            {"SIK32(gaussian,gamma=0.001),BIVF2", sik, some, true, true, false},
-            {"SIK32(gaussian,gamma=0.001),BHash2x4",
-             sik,
-             some,
-             true,
-             false,
-             false},
-            {"SIK32(gaussian,gamma=0.001),BHNSW4",
-             sik,
-             some,
-             false,
-             false,
-             false}};
+            {"SIK32(gaussian,gamma=0.001),BIVF2", sik, some, true, false},
+            {"SIK32(gaussian,gamma=0.001),BHash2x4", sik, some, false, false},
+            {"SIK32(gaussian,gamma=0.001),BHNSW4", sik, some, true, false}};
 }
 
 /// Where the steps of a walk come from.
@@ -287,10 +269,6 @@ class IndexWalk {
             if (!is_selected(entry.id)) {
                 left.push_back(entry);
             }
-        }
-        if (!row.removes && left.size() < size()) {
-            refuses([&] { index->remove_ids(selector); });
-            return;
         }
         const size_t count = index->remove_ids(selector);
         check("the number of removed vectors", count == size() - left.size());

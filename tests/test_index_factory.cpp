@@ -25,6 +25,7 @@
 #include <faiss/index_factory.h>
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
@@ -591,6 +592,10 @@ TEST(IndexFactory, FaissStrings) {
                 faiss::index_binary_factory(64, string));
         if (string == std::string("BIVF8")) { // the faster search
             EXPECT_EQ(AnyIndex(*mine).type(), typeid(IndexBinaryIVFSIMD));
+        } else if (string == std::string("BHNSW16")) { // which can be changed
+            EXPECT_EQ(AnyIndex(*mine).type(), typeid(IndexBinaryHNSWSIMD));
+            EXPECT_TRUE(holds_faiss_ext(mine.get()));
+            continue;
         } else {
             EXPECT_EQ(typeid(*mine), typeid(*theirs));
         }

@@ -423,9 +423,7 @@ TEST_P(EachIndexWithIds, Merge) {
 TEST_P(EachIndexWithIds, HandMadeMapsAreRightOrRefused) {
     plain->reset();
     for (auto* index : {plain.get(), own.get()}) { // the graphs differ
-        if (auto* graph = dynamic_cast<IndexHNSWKernel*>(index)) {
-            graph->hnsw.efSearch = n;
-        }
+        walk_over_all(*index);
     }
     faiss::IndexIDMap map(plain.get());
     map.add_with_ids(n, x.data(), ids.data());

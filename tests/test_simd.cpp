@@ -12,6 +12,7 @@
 #include <faiss_ext/projections/StructuredProjection.h>
 
 #include "simd/elementwise.h"
+#include "simd/hamming_scan.h"
 #include "simd/margins.h"
 #include "simd/pairwise.h"
 #include "simd/pq4_scan.h"
@@ -255,6 +256,29 @@ TEST_P(EveryTarget, NarrowComponents) {
             EXPECT_EQ(out[i], (i % 2 ? -0.25f : 0.25f) * size);
         }
         EXPECT_EQ(out[n], 42);
+    }
+}
+
+TEST_P(EveryTarget, HammingDistances) {
+    std::mt19937 rng(1);
+    for (size_t code_size : {4, 8, 12, 16, 20, 32, 44, 64, 100, 256}) {
+        for (size_t n : {0, 1, 9}) {
+            // the codes start one byte after an aligned address
+            std::vector<uint8_t> bytes(1 + (n + 1) * code_size);
+            for (uint8_t& byte : bytes) {
+                byte = uint8_t(rng());
+            }
+            const uint8_t* code = &bytes[1];
+            const uint8_t* codes = code + code_size;
+            std::vector<float> expected(n), found(n + 1, -1);
+            for (size_t i = 0; i < n * code_size; i++) {
+                expected[i / code_size] +=
+                        std::popcount(uint8_t(codes[i] ^ code[i % code_size]));
+            }
+            expected.push_back(-1); // stays unchanged
+            simd::hamming_distances(code, n, codes, code_size, found.data());
+            EXPECT_EQ(found, expected) << n << " x " << code_size;
+        }
     }
 }
 

@@ -446,6 +446,17 @@ inline double recall(
     return double(common) / truth.size();
 }
 
+/// Lets searches of graphs in an index examine all vertices.
+template <class IndexT>
+void walk_over_all(IndexT& index) {
+    for (const faiss_ext::SearchParameter& parameter :
+         faiss_ext::search_parameters(index)) {
+        if (parameter.name == "efSearch") {
+            parameter.set(1000);
+        }
+    }
+}
+
 /// Whether two arrays hold the same bits, NaN and the sign of 0 included.
 template <class Vector>
 bool same_bits(const Vector& a, const Vector& b) {

@@ -19,7 +19,7 @@ namespace faiss_ext {
  *
  * Vectors are checked before anything is changed. If the storage does not
  * support an operation, the storage's own exception is thrown; for example,
- * faiss::IndexBinaryHNSW cannot remove codes.
+ * faiss::IndexBinaryHash has no reconstruct.
  */
 struct IndexBinaryKernelHash : faiss::IndexBinary, HashAndStorage {
     /// @param storage  an index of hash->nbits bits

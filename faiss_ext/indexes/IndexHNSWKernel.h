@@ -11,6 +11,8 @@
 
 namespace faiss_ext {
 
+class GraphChanges;
+
 /** Graph search under a kernel: a faiss::IndexHNSW over an IndexFlatKernel. It
  * is faster than FAISS's class, because its own loops compute the distances to
  * all vertices of a step together.
@@ -142,38 +144,18 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     /// it waits for.
     bool is_being_built = false;
 
-    struct BeingBuilt;
+    struct Storage;
 
     idx_t num_vertices() const;
     void check_not_being_built(const char* where) const;
     IndexFlatKernel& vectors() const;
+    GraphChanges changes(Storage& storage);
     /// Links n vectors that `store` adds to the storage.
     void append(idx_t n, const std::function<void(IndexFlatKernel&)>& store);
-    void link(const std::vector<int32_t>& vertices);
-    void link_past_removed(idx_t n);
-    std::vector<int32_t> choose_vertices(idx_t n);
-    void draw_levels(idx_t n);
-    bool can_move_vectors() const;
-
-    void compare_selected(
-            const faiss::IDSelector& vertices,
-            idx_t n,
-            const float* x,
-            idx_t k,
-            float* scores,
-            idx_t* labels) const;
-    /// Turns vertices into places; equal scores are ordered by place then.
-    void to_places(idx_t n, idx_t k, const float* scores, idx_t* vertices)
-            const;
 
     template <class Found>
-    void for_walks(
-            const char* where,
-            idx_t n,
-            const float* x,
-            idx_t k,
-            const faiss::SearchParameters* params,
-            Found&& found) const;
+    void for_searches(const char* where, idx_t n, const float* x, Found&& found)
+            const;
 };
 
 } // namespace faiss_ext

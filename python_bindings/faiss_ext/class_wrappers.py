@@ -1498,7 +1498,8 @@ INDEX_CLASSES = (
     swig.IndexIDTable, swig.IndexBinaryIDTable, swig.IndexKernelHash,
     swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
     swig.IndexBinaryFlatKernel, swig.IndexBinaryFlatSIMD,
-    swig.IndexBinaryIVFSIMD, swig.IndexConcurrent, swig.IndexBinaryConcurrent)
+    swig.IndexBinaryIVFSIMD, swig.IndexBinaryHNSWSIMD, swig.IndexConcurrent,
+    swig.IndexBinaryConcurrent)
 
 
 def wrap_ids():
@@ -1638,7 +1639,7 @@ def wrap_binary_indexes():
     del swig.IndexBinaryPermuted.max_gb_read
     for the_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD,
                       swig.IndexBinaryFlatKernel, swig.IndexBinaryIVFSIMD,
-                      swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent,
+                      swig.IndexBinaryHNSWSIMD, swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent,
                       swig.IndexBinaryKernelHash):
         is_wrapper = the_class in (
             swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent)
@@ -1796,7 +1797,8 @@ FIXED_PARTS = {
     swig.IndexIDTable: ("index", "id_map"),
     swig.IndexBinaryIDTable: ("index", "id_map"),
     swig.IndexConcurrent: ("index",), swig.IndexBinaryConcurrent: ("index",),
-    swig.IndexHNSWKernel: ("storage",)}
+    swig.IndexHNSWKernel: ("storage",),
+    swig.IndexBinaryHNSWSIMD: ("storage",)}
 # members of FAISS's classes that may be null
 NULLABLE = {"clustering_index"}
 

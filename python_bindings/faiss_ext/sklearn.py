@@ -430,7 +430,7 @@ class KernelNeighbors(_IndexNeighbors):
 
     Errors come from faiss_ext and FAISS, mostly as RuntimeError. Kernels of
     histograms do not accept negative components. Some indexes, such as
-    SIK512(gaussian),BHNSW32, cannot search within a radius.
+    HKM1(chi2),PQ16x4fs, cannot search within a radius.
 
     Examples
     --------

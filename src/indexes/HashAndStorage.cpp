@@ -12,6 +12,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
 
@@ -34,6 +35,7 @@ bool is_ours(const faiss::IndexBinary& storage) {
         return is_ours(*lists->quantizer);
     }
     return dynamic_cast<const IndexBinaryFlatSIMD*>(&storage) ||
+            dynamic_cast<const IndexBinaryHNSWSIMD*>(&storage) ||
             dynamic_cast<const IndexBinaryPermuted*>(&storage);
 }
 

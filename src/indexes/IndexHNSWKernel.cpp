@@ -2,24 +2,18 @@
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cinttypes>
-#include <cmath>
-#include <limits>
 #include <memory>
-#include <numeric>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
-
-#include <faiss/impl/IDSelector.h>
 
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "core/ranking.h"
-#include "indexes/graph_build.h"
-#include "indexes/graph_walk.h"
+#include "indexes/GraphChanges.h"
+#include "indexes/graph_search.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
@@ -45,27 +39,6 @@ IndexFlatKernel* checked(IndexFlatKernel* storage, int M) {
             storage->store != IndexFlatKernel::Store::sparse,
             "IndexHNSWKernel: the storage has sparse vectors (store=sparse), expected dense ones");
     return storage;
-}
-
-/// Selects vertices by the places of their vectors.
-struct VertexSelector : faiss::IDSelector {
-    const GraphPlaces& places;
-    const faiss::IDSelector* sel; ///< of places; null selects all
-
-    VertexSelector(const GraphPlaces& places, const faiss::IDSelector* sel)
-            : places(places), sel(sel) {}
-
-    bool is_member(idx_t vertex) const override {
-        const idx_t place = places.place(int32_t(vertex));
-        return place >= 0 && (!sel || sel->is_member(place));
-    }
-};
-
-/// Whether a walk has kept k selected vertices among the nearest ones. Selected
-/// vertices beyond these may have nearer ones that it has not met.
-bool is_complete(const Frontier& selected, const Frontier& kept, idx_t k) {
-    return selected.size() == size_t(k) &&
-            selected[k - 1].score <= kept[kept.size() - 1].score;
 }
 
 } // namespace
@@ -113,6 +86,49 @@ void IndexHNSWKernel::check_graph(const char* where) const {
             where);
 }
 
+struct IndexHNSWKernel::Storage : GraphStorage {
+    IndexFlatKernel& flat;
+
+    explicit Storage(IndexFlatKernel& flat) : flat(flat) {}
+
+    std::unique_ptr<VertexScores> scores() const override {
+        return std::make_unique<RowScores>(flat, "build_graph");
+    }
+    void remove_last(idx_t n) override {
+        flat.remove_ids(PlaceSelector::from(flat.ntotal - n, flat.ntotal));
+    }
+    std::function<void()> prepare_moves(const PlaceMoves& moves) override {
+        return faiss_ext::prepare_moves(&flat, moves);
+    }
+    /// The vectors of an IndexFileKernel stay where they are.
+    bool can_move() const override {
+        const PlaceMoves none(flat.ntotal, {});
+        return bool(faiss_ext::prepare_moves(&flat, none));
+    }
+    std::function<void()> prepare_exchange(
+            const std::vector<int32_t>& vertices) override {
+        auto codes = flat.codes;
+        const size_t size = flat.code_size;
+        codes.resize(vertices.size() * size);
+        for (size_t i = 0; i < vertices.size(); i++) {
+            std::copy_n(
+                    flat.codes.data() + vertices[i] * size,
+                    size,
+                    codes.data() + i * size);
+        }
+        return [this,
+                copies = std::make_shared<decltype(codes)>(std::move(codes)),
+                total = idx_t(vertices.size())]() mutable {
+            std::swap(flat.codes, *copies);
+            std::swap(flat.ntotal, total);
+        };
+    }
+};
+
+GraphChanges IndexHNSWKernel::changes(Storage& storage) {
+    return {hnsw, places, ntotal, is_being_built, storage};
+}
+
 void IndexHNSWKernel::add(idx_t n, const float* x) {
     check_graph("add");
     const size_t levels = hnsw.levels.size();
@@ -137,251 +153,72 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
 void IndexHNSWKernel::append(
         idx_t n,
         const std::function<void(IndexFlatKernel&)>& store) {
-    IndexFlatKernel& flat = vectors();
-    link_past_removed(n);
-    const idx_t before = num_vertices();
-    const faiss::RandomGenerator random = hnsw.rng;
-    const PlaceSelector last = PlaceSelector::from(before, before + n);
-    const auto forget_new = [&] {
-        flat.remove_ids(last);
-        hnsw.rng = random;
-    };
-    store(flat);
-    std::vector<int32_t> added;
-    try {
-        added = choose_vertices(n);
-    } catch (...) {
-        forget_new();
-        throw;
-    }
-    if (!places.are_equal()) {
-        places.append(added);
-    }
-    ntotal += n;
-    try {
-        link(added);
-    } catch (...) {
-        ntotal -= n;
-        if (before == 0) {
-            hnsw.reset();
-            forget_new();
-        } else {
-            places.list(ntotal + n);
-            places.remove_last(n);
-        }
-        throw;
-    }
-}
-
-/// Returns the vertices of n new vectors, which are the last of the storage.
-/// The first vectors become new vertices; the last ones take unlinked ones.
-std::vector<int32_t> IndexHNSWKernel::choose_vertices(idx_t n) {
-    const idx_t total = num_vertices();
-    const idx_t num_reused =
-            can_move_vectors() ? std::min<idx_t>(n, places.unlinked.size()) : 0;
-    const idx_t num_new = n - num_reused;
-    std::vector<int32_t> added(num_new);
-    std::iota(added.begin(), added.end(), int32_t(total));
-    added.insert(
-            added.end(),
-            places.unlinked.rbegin(),
-            places.unlinked.rbegin() + num_reused);
-    places.reserve(ntotal + n, total + num_new);
-    const PlaceMoves moves = PlaceMoves::of_last(
-            total + n, {added.begin() + num_new, added.end()});
-    const auto move = faiss_ext::prepare_moves(storage, moves);
-    draw_levels(num_new);
-    if (num_reused > 0) {
-        move();
-    }
-    return added;
-}
-
-void IndexHNSWKernel::draw_levels(idx_t n) {
-    const size_t total = num_vertices(), levels = hnsw.levels.size();
-    try {
-        hnsw.prepare_level_tab(n, levels == total + n);
-    } catch (...) {
-        hnsw.levels.resize(levels);
-        hnsw.offsets.resize(total + 1);
-        hnsw.neighbors.resize(hnsw.offsets[total]);
-        throw;
-    }
-}
-
-struct IndexHNSWKernel::BeingBuilt {
-    bool& flag;
-    explicit BeingBuilt(bool& flag) : flag(flag) {
-        flag = true;
-    }
-    ~BeingBuilt() {
-        flag = false;
-    }
-};
-
-void IndexHNSWKernel::link(const std::vector<int32_t>& vertices) {
-    const BeingBuilt mark(is_being_built);
-    link_vertices(hnsw, vectors(), places, vertices, ntotal - vertices.size());
-}
-
-/// Links past removed vertices, in proportion to a change of n vectors.
-void IndexHNSWKernel::link_past_removed(idx_t n) {
-    const idx_t total = num_vertices();
-    // few survivors have lost too many paths
-    const bool are_few =
-            4 * places.num_passed() > total || 2 * num_removed() > total;
-    if (are_few && can_move_vectors()) {
-        compact();
-        return;
-    }
-    constexpr idx_t visits = 64;
-    const BeingBuilt mark(is_being_built);
-    faiss_ext::link_past_removed(hnsw, vectors(), places, visits * n);
+    Storage storage(vectors());
+    changes(storage).append(n, [&] { store(vectors()); });
 }
 
 size_t IndexHNSWKernel::remove_ids(const faiss::IDSelector& sel) {
     check_graph("remove_ids");
     check_not_mapped(bool(vectors().mapped), "IndexHNSWKernel::remove_ids");
-    std::vector<bool> selected(ntotal);
-    for (idx_t place = 0; place < ntotal; place++) {
-        selected[place] = sel.is_member(place);
-    }
-    const auto removed = size_t(std::ranges::count(selected, true));
-    if (removed == 0) {
-        return 0;
-    }
-    link_past_removed(removed);
-    places.list(ntotal);
-    idx_t kept = 0;
-    for (idx_t place = 0; place < ntotal; place++) {
-        const int32_t vertex = places.vertices[place];
-        places.places[vertex] = selected[place] ? -1 : int32_t(kept);
-        if (!selected[place]) {
-            places.vertices[kept++] = vertex;
-        }
-    }
-    places.vertices.resize(kept);
-    ntotal = kept;
-    return removed;
+    Storage storage(vectors());
+    return changes(storage).remove(sel);
 }
 
 std::function<void()> IndexHNSWKernel::prepare_moves(const PlaceMoves& moves) {
     check_graph("remove_ids");
     check_not_mapped(bool(vectors().mapped), "IndexHNSWKernel::remove_ids");
-    if (moves.before == moves.after) {
-        return [] {};
-    }
-    link_past_removed(moves.before - moves.after);
-    places.list(ntotal);
-    return [this, &moves] {
-        places.apply(moves);
-        ntotal = moves.after;
-    };
-}
-
-/// The vectors of an IndexFileKernel stay where they are.
-bool IndexHNSWKernel::can_move_vectors() const {
-    const PlaceMoves none(storage->ntotal, {});
-    return bool(faiss_ext::prepare_moves(storage, none));
+    Storage storage(vectors());
+    return changes(storage).prepare_moves(moves);
 }
 
 void IndexHNSWKernel::compact() {
     check_graph("compact");
-    IndexFlatKernel& flat = vectors();
-    check_not_mapped(bool(flat.mapped), "IndexHNSWKernel::compact");
-    if (!can_move_vectors()) {
+    check_not_mapped(bool(vectors().mapped), "IndexHNSWKernel::compact");
+    Storage storage(vectors());
+    if (!storage.can_move()) {
         throw UnsupportedError(
                 "IndexHNSWKernel::compact: the storage cannot move its vectors, because they are in a file (IndexFileKernel)");
     }
-    auto graph = std::make_unique<faiss::HNSW>(hnsw);
-    graph->reset();
-    graph->prepare_level_tab(ntotal);
-    auto codes = flat.codes;
-    const size_t size = flat.code_size;
-    codes.resize(ntotal * size);
-    for (idx_t place = 0; place < ntotal; place++) {
-        std::copy_n(
-                flat.codes.data() + places.vertex(place) * size,
-                size,
-                codes.data() + place * size);
-    }
-    auto exchange = [&, total = ntotal]() mutable {
-        std::swap(flat.codes, codes);
-        std::swap(flat.ntotal, total);
-    };
-    std::vector<int32_t> all(ntotal);
-    std::iota(all.begin(), all.end(), 0);
-    exchange();
-    try {
-        const BeingBuilt mark(is_being_built);
-        link_vertices(*graph, flat, GraphPlaces(), std::move(all), 0);
-    } catch (...) {
-        exchange();
-        throw;
-    }
-    hnsw = std::move(*graph);
-    places = {};
+    changes(storage).compact();
 }
 
+/// Calls found(searches, scores) after the checks of a search.
 template <class Found>
-void IndexHNSWKernel::for_walks(
+void IndexHNSWKernel::for_searches(
         const char* where,
         idx_t n,
         const float* x,
-        idx_t k,
-        const faiss::SearchParameters* params,
         Found&& found) const {
     check_graph(where);
     const IndexFlatKernel& flat = vectors();
     const std::string name = std::string("IndexHNSWKernel::") + where;
     check_trained(is_trained && flat.kernel->is_trained, name.c_str());
-    const RowScores scores(flat, name.c_str());
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            hnsw.levels.size() == size_t(num_vertices()),
-            "%s: the graph has levels for %zu vectors, expected %" PRId64,
-            name.c_str(),
-            hnsw.levels.size(),
-            int64_t(num_vertices()));
     flat.kernel->check_input(n, x, d, name.c_str());
-    const GraphSearch how = graph_search(hnsw, params, name.c_str());
-    check_ef(how.ef, "efSearch", name.c_str());
-    // of the vertices that a walk meets, some belong to removed vectors
-    const size_t num_met = num_vertices() - places.unlinked.size();
-    const auto widened = [&](size_t number) {
-        return places.are_equal() || ntotal == 0
-                ? number
-                : size_t(std::ceil(double(number) * num_met / ntotal));
-    };
-    const size_t ef = widened(how.ef);
-    const size_t kept = std::max(ef, widened(std::min(k, ntotal)));
-    WalkLimits limits = {how.bounded_queue ? ef : kept};
-    if (how.bounded_queue && !how.check_relative_distance) {
-        limits = {kept, ef + 1};
-    }
-    // a changed graph has few links between clusters on the lowest levels
-    const size_t breadth_above = places.are_equal() ? 1 : 8;
-    std::atomic<size_t> num_scores{0};
-    parallel_blocks(n, 1, [&](idx_t i, idx_t) {
-        const ThreadWalk memory;
-        GraphWalk& walk = *memory;
-        const auto score = [&](size_t m, const int32_t* ids, float* out) {
-            scores(x + i * d, m, ids, out);
-        };
-        walk.num_scores = 0;
-        found(i, walk, [&](auto&& met) {
-            if (ntotal > 0) {
-                const ScoredVertex start =
-                        walk.descend(hnsw, 0, breadth_above, score);
-                met(start);
-                walk.walk(hnsw, 0, start, kept, limits, score, met);
-            } else {
-                walk.frontier.clear(0);
-            }
-        });
-        num_scores += walk.num_scores;
-    });
-    faiss::hnsw_stats.n1 += n;
-    faiss::hnsw_stats.ndis += num_scores;
+    const RowScores scores(flat, name.c_str());
+    const GraphSearches searches{
+            hnsw,
+            places,
+            ntotal,
+            name,
+            n,
+            [&](idx_t i, size_t m, const int32_t* vertices, float* out) {
+                scores(x + i * d, m, vertices, out);
+            },
+            [&](const faiss::IDSelector& sel,
+                idx_t k,
+                float* found_scores,
+                idx_t* labels) {
+                faiss::SearchParameters params;
+                params.sel = const_cast<faiss::IDSelector*>(&sel);
+                flat.search_scores(n, x, k, found_scores, labels, &params);
+            },
+            [&](const faiss::IDSelector& sel,
+                idx_t k,
+                float* found_scores,
+                idx_t* labels) {
+                complete_results(flat, sel, {n, x, d}, k, found_scores, labels);
+            }};
+    found(searches);
 }
 
 void IndexHNSWKernel::search(
@@ -411,115 +248,9 @@ void IndexHNSWKernel::search_scores(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_k(k, "IndexHNSWKernel::search");
-    constexpr float worst = std::numeric_limits<float>::max();
-    const faiss::IDSelector* sel = params ? params->sel : nullptr;
-    const VertexSelector wanted(places, sel);
-    const bool is_plain_selection = sel && is_plain(params);
-    std::unique_ptr<faiss::SearchParameters> wider;
-    if (is_plain_selection) {
-        check_graph("search");
-        const Selected selected(
-                *sel,
-                ntotal,
-                most_compared(std::max<idx_t>(hnsw.efSearch, k), ntotal));
-        if (selected.few) {
-            std::vector<idx_t> vertices = *selected.few;
-            for (idx_t& vertex : vertices) {
-                vertex = places.vertex(vertex);
-            }
-            const PlaceSelector few(std::move(vertices), num_vertices());
-            compare_selected(few, n, x, k, scores, labels);
-            return;
-        }
-        wider = params_of_graph(hnsw, selected.fraction);
-        params = wider.get();
-    }
-    const bool passes_removed = !places.are_equal() && !sel;
-    if (passes_removed) {
-        check_graph("search");
-        const idx_t num_passed = places.num_passed();
-        const idx_t kept = std::max<idx_t>(hnsw.efSearch, k);
-        const bool passes_most = num_passed > ntotal &&
-                ntotal <= most_compared(double(kept), num_vertices());
-        if (k > ntotal || passes_most) {
-            const PlaceSelector all(
-                    {places.vertices.begin(), places.vertices.end()},
-                    num_vertices());
-            compare_selected(all, n, x, k, scores, labels);
-            return;
-        }
-    }
-    const bool selects = sel || passes_removed;
-    const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
-        Frontier& selected = walk.selected;
-        if (selects) {
-            selected.clear(k);
-            run([&](ScoredVertex v) {
-                if (wanted.is_member(v.id)) {
-                    selected.push(v);
-                }
-            });
-        } else {
-            run([](ScoredVertex) {});
-        }
-        if (wider && !is_complete(selected, walk.frontier, k)) {
-            labels[(i + 1) * k - 1] = -1; // complete_results searches for it
-            return;
-        }
-        const Frontier& best = selects ? selected : walk.frontier;
-        for (idx_t j = 0; j < k; j++) {
-            const ScoredVertex v =
-                    size_t(j) < best.size() ? best[j] : ScoredVertex{NAN, -1};
-            const bool is_found = !std::isnan(v.score);
-            scores[i * k + j] = is_found ? v.score : worst;
-            labels[i * k + j] = is_found ? v.id : -1;
-        }
-    };
-    for_walks("search", n, x, k, params, search_one);
-    if (is_plain_selection || passes_removed) {
-        complete_results(vectors(), wanted, {n, x, d}, k, scores, labels);
-    }
-    to_places(n, k, scores, labels);
-}
-
-void IndexHNSWKernel::compare_selected(
-        const faiss::IDSelector& sel,
-        idx_t n,
-        const float* x,
-        idx_t k,
-        float* scores,
-        idx_t* labels) const {
-    faiss::SearchParameters params;
-    params.sel = const_cast<faiss::IDSelector*>(&sel);
-    vectors().search_scores(n, x, k, scores, labels, &params);
-    to_places(n, k, scores, labels);
-}
-
-void IndexHNSWKernel::to_places(
-        idx_t n,
-        idx_t k,
-        const float* scores,
-        idx_t* vertices) const {
-    if (places.are_equal()) {
-        return;
-    }
-    for (idx_t i = 0; i < n * k; i++) {
-        if (vertices[i] >= 0) {
-            vertices[i] = places.place(int32_t(vertices[i]));
-        }
-    }
-    for (idx_t i = 0; i < n; i++) {
-        const idx_t row = i * k, end = row + k;
-        for (idx_t begin = row; begin < end && vertices[begin] >= 0;) {
-            idx_t next = begin + 1;
-            while (next < end && vertices[next] >= 0 &&
-                   scores[next] == scores[begin]) {
-                next++;
-            }
-            std::sort(vertices + begin, vertices + next);
-            begin = next;
-        }
-    }
+    for_searches("search", n, x, [&](const GraphSearches& searches) {
+        searches.nearest(k, scores, labels, params);
+    });
 }
 
 void IndexHNSWKernel::range_search(
@@ -529,45 +260,15 @@ void IndexHNSWKernel::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_radius(radius, "IndexHNSWKernel::range_search");
-    const faiss::IDSelector* sel = params ? params->sel : nullptr;
-    const IndexFlatKernel& flat = vectors();
-    const VertexSelector wanted(places, sel);
-    std::optional<std::vector<idx_t>> few;
-    if (sel && is_plain(params)) {
-        few = Selected(*sel, ntotal, most_compared(hnsw.efSearch, ntotal)).few;
-    }
-    std::vector<std::vector<ScoredVertex>> found(n);
-    const auto search_one = [&](idx_t i, GraphWalk&, auto&& run) {
-        run([&](ScoredVertex v) {
-            flat.kernel->values_of_scores(metric_type, 1, &v.score);
-            if (is_within(metric_type, v.score, radius) &&
-                wanted.is_member(v.id)) {
-                found[i].push_back({v.score, int32_t(places.place(v.id))});
-            }
-        });
-        std::sort(
-                found[i].begin(),
-                found[i].end(),
-                [](ScoredVertex a, ScoredVertex b) { return a.id < b.id; });
+    const Kernel& kernel = *vectors().kernel;
+    std::vector<std::vector<ScoredVertex>> found;
+    const auto is_within_radius = [&](float& score) {
+        kernel.values_of_scores(metric_type, 1, &score);
+        return is_within(metric_type, score, radius);
     };
-    if (few) {
-        check_graph("range_search");
-        flat.kernel->check_input(n, x, d, "IndexHNSWKernel::range_search");
-        const RowScores scores(flat, "IndexHNSWKernel::range_search");
-        parallel_blocks(n, 1, [&](idx_t i, idx_t) {
-            for (const idx_t place : *few) {
-                const int32_t vertex = places.vertex(place);
-                ScoredVertex v = {0, int32_t(place)};
-                scores(x + i * d, 1, &vertex, &v.score);
-                flat.kernel->values_of_scores(metric_type, 1, &v.score);
-                if (is_within(metric_type, v.score, radius)) {
-                    found[i].push_back(v);
-                }
-            }
-        });
-    } else {
-        for_walks("range_search", n, x, 1, params, search_one);
-    }
+    for_searches("range_search", n, x, [&](const GraphSearches& searches) {
+        found = searches.within(is_within_radius, params);
+    });
     fill_range_result(
             found,
             result,

@@ -11,6 +11,7 @@
 #include <faiss/IndexBinaryHash.h>
 #include <faiss/IndexBinaryIVF.h>
 
+#include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 
 #include "core/errors.h"
@@ -163,7 +164,8 @@ void add_to_storage(
             auto* tables =
                     dynamic_cast<faiss::IndexBinaryMultiHash*>(&storage)) {
         add_to_buckets(*tables, n, codes);
-    } else if (auto* graph = dynamic_cast<faiss::IndexBinaryHNSW*>(&storage)) {
+    } else if (auto* graph = dynamic_cast<faiss::IndexBinaryHNSW*>(&storage);
+               graph && !dynamic_cast<IndexBinaryHNSWSIMD*>(graph)) {
         add_to_graph(*graph, n, codes);
     } else {
         storage.add(n, codes);

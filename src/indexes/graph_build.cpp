@@ -13,7 +13,6 @@
 #include "core/progress.h"
 #include "core/scratch.h"
 #include "indexes/graph_walk.h"
-#include "indexes/row_scores.h"
 
 namespace faiss_ext {
 
@@ -35,11 +34,11 @@ struct Candidate {
 
 /// Rows of selected neighbours.
 struct SelectedRows {
-    const RowScores& scores;
+    const VertexScores& scores;
     const Scratch rows;
     size_t n = 0;
 
-    SelectedRows(const RowScores& scores, size_t capacity)
+    SelectedRows(const VertexScores& scores, size_t capacity)
             : scores(scores), rows(capacity * scores.d()) {}
 
     float* row(size_t i) const {
@@ -72,7 +71,7 @@ struct SelectedRows {
 /// nearer to the vertex than to those already kept (algorithm 4 of Malkov and
 /// Yashunin, arXiv 1603.09320).
 Links select_neighbors(
-        const RowScores& scores,
+        const VertexScores& scores,
         const std::vector<Candidate>& ascending,
         size_t most) {
     if (ascending.size() < most) {
@@ -112,12 +111,12 @@ class Builder {
     /// @param num_linked   number of vertices that the graph links already
     /// @param num_changed  number of vertices to be linked
     Builder(faiss::HNSW& hnsw,
-            const IndexFlatKernel& vectors,
+            const VertexScores& scores,
             const GraphPlaces& places,
             size_t num_linked,
             size_t num_changed)
             : hnsw(hnsw),
-              scores(vectors, "build_graph"),
+              scores(scores),
               places(places),
               num_linked(num_linked) {
         if (num_changed >= hnsw.levels.size() / 64) {
@@ -508,7 +507,7 @@ class Builder {
     }
 
     faiss::HNSW& hnsw;
-    const RowScores scores;
+    const VertexScores& scores;
     const GraphPlaces& places;
     size_t num_linked;
     std::span<const int32_t> unlinked; ///< vertices that are to be linked
@@ -564,18 +563,17 @@ void unlink(faiss::HNSW& hnsw, const std::vector<int32_t>& vertices) {
 
 void link_vertices(
         faiss::HNSW& hnsw,
-        const IndexFlatKernel& vectors,
+        const VertexScores& scores,
         const GraphPlaces& places,
         std::vector<int32_t> vertices,
         size_t num_linked) {
     put_in_insertion_order(hnsw, vertices);
-    Builder(hnsw, vectors, places, num_linked, vertices.size())
-            .insert(vertices);
+    Builder(hnsw, scores, places, num_linked, vertices.size()).insert(vertices);
 }
 
 void link_past_removed(
         faiss::HNSW& hnsw,
-        const IndexFlatKernel& vectors,
+        const VertexScores& scores,
         GraphPlaces& places,
         size_t num_visits) {
     const auto total = idx_t(hnsw.levels.size());
@@ -589,8 +587,7 @@ void link_past_removed(
         }
         const idx_t begin = places.next_visited;
         const idx_t end = begin + std::min<idx_t>(num_visits, total - begin);
-        Builder(hnsw, vectors, places, total, end - begin)
-                .link_past(begin, end);
+        Builder(hnsw, scores, places, total, end - begin).link_past(begin, end);
         num_visits -= end - begin;
         places.next_visited = end;
         if (end == total) {

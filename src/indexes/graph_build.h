@@ -10,7 +10,8 @@
 #include <faiss/impl/HNSW.h>
 
 #include <faiss_ext/indexes/GraphPlaces.h>
-#include <faiss_ext/indexes/IndexFlatKernel.h>
+
+#include "indexes/vertex_scores.h"
 
 namespace faiss_ext {
 
@@ -28,12 +29,12 @@ namespace faiss_ext {
  *
  * No vertex gets a link to a removed one.
  *
- * @param vectors     of all vertices, by their numbers
+ * @param scores      of all vertices
  * @param num_linked  number of vertices that the graph links already
  */
 void link_vertices(
         faiss::HNSW& hnsw,
-        const IndexFlatKernel& vectors,
+        const VertexScores& scores,
         const GraphPlaces& places,
         std::vector<int32_t> vertices,
         size_t num_linked);
@@ -56,7 +57,7 @@ void link_vertices(
  */
 void link_past_removed(
         faiss::HNSW& hnsw,
-        const IndexFlatKernel& vectors,
+        const VertexScores& scores,
         GraphPlaces& places,
         size_t num_visits);
 

@@ -36,6 +36,7 @@
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
@@ -574,6 +575,48 @@ IndexClass<Graph> graph_class() {
     return graph;
 }
 
+/// Graphs of this library, float or binary.
+template <class Graph>
+IndexClass<Graph> changing_graph_class() {
+    IndexClass<Graph> graph;
+    graph.selects = true;
+    graph.params_for_selected = plain_params<Graph>;
+    graph.merges_slowly = true; // links each vector again
+    graph.parts = [](const Graph& i) {
+        return Parts{
+                {.name = "storage",
+                 .index = i.storage,
+                 .compares = true,
+                 .num_removed = i.num_removed()}};
+    };
+    graph.counts = [](const Graph& i) {
+        const idx_t num_vertices = i.hnsw.offsets.size() - 1;
+        return std::vector<std::pair<std::string, idx_t>>{
+                {"graph", num_vertices - i.num_removed()}};
+    };
+    graph.ids_in_part = [](const Graph& i, size_t, const Ids& ids) {
+        Ids vertices = ids;
+        for (idx_t& id : vertices) {
+            id = id >= 0 && id < i.ntotal ? i.places.vertex(id) : -1;
+        }
+        return vertices;
+    };
+    graph.check = [](const Graph& i) { i.check_graph("check"); };
+    graph.prepare_moves = [](Graph& i, const PlaceMoves& moves) {
+        return i.prepare_moves(moves);
+    };
+    graph.unused_places = [](const Graph& i) { return i.num_removed(); };
+    graph.compact = [](Graph& i) {
+        i.check_graph("compact");
+        if (!i.places.are_equal()) {
+            i.compact();
+        }
+    };
+    graph.checks_calls = true;
+    graph.is_foreign_to_faiss = true;
+    return graph;
+}
+
 /// Hash tables of FAISS.
 template <class Hash>
 IndexClass<Hash> hash_tables_class() {
@@ -771,47 +814,10 @@ void register_float_classes() {
                 int64_t(i.ntotal));
     };
     register_index_class(hnsw);
-    IndexClass<IndexHNSWKernel> graph;
-    graph.selects = true;
-    graph.params_for_selected = plain_params<IndexHNSWKernel>;
-    graph.merges_slowly = true; // links each vector again
-    graph.parts = [](const IndexHNSWKernel& i) {
-        return Parts{
-                {.name = "storage",
-                 .index = i.storage,
-                 .compares = true,
-                 .num_removed = i.num_removed()}};
-    };
+    auto graph = changing_graph_class<IndexHNSWKernel>();
     graph.string = [](const IndexHNSWKernel& i) {
         return "HNSW" + links_of(i.hnsw) + "," + index_string(i.storage);
     };
-    graph.counts = [](const IndexHNSWKernel& i) {
-        const idx_t num_vertices = i.hnsw.offsets.size() - 1;
-        return std::vector<std::pair<std::string, idx_t>>{
-                {"graph", num_vertices - i.num_removed()}};
-    };
-    graph.ids_in_part = [](const IndexHNSWKernel& i, size_t, const Ids& ids) {
-        Ids vertices = ids;
-        for (idx_t& id : vertices) {
-            id = id >= 0 && id < i.ntotal ? i.places.vertex(id) : -1;
-        }
-        return vertices;
-    };
-    graph.check = [](const IndexHNSWKernel& i) { i.check_graph("check"); };
-    graph.prepare_moves = [](IndexHNSWKernel& i, const PlaceMoves& moves) {
-        return i.prepare_moves(moves);
-    };
-    graph.unused_places = [](const IndexHNSWKernel& i) {
-        return i.num_removed();
-    };
-    graph.compact = [](IndexHNSWKernel& i) {
-        i.check_graph("compact");
-        if (!i.places.are_equal()) {
-            i.compact();
-        }
-    };
-    graph.checks_calls = true;
-    graph.is_foreign_to_faiss = true;
     register_index_class(graph);
 
     auto hash = hash_class<IndexKernelHash>();
@@ -937,9 +943,11 @@ void register_binary_classes() {
 
     auto hnsw = graph_class<faiss::IndexBinaryHNSW>();
     hnsw.string = [](const faiss::IndexBinaryHNSW& i) {
-        return string_if<faiss::IndexBinaryHNSW>(i, "BHNSW" + links_of(i.hnsw));
+        return string_if<faiss::IndexBinaryHNSW, IndexBinaryHNSWSIMD>(
+                i, "BHNSW" + links_of(i.hnsw));
     };
     register_index_class(hnsw);
+    register_index_class(changing_graph_class<IndexBinaryHNSWSIMD>());
 
     auto ivf = ivf_class<faiss::IndexBinaryIVF>();
     ivf.string = [](const faiss::IndexBinaryIVF& i) -> std::string {

@@ -13,6 +13,7 @@
 #include "indexes/batch_calls.h"
 #include "indexes/gathered_rows.h"
 #include "indexes/row_codec.h"
+#include "indexes/vertex_scores.h"
 
 namespace faiss_ext {
 
@@ -53,8 +54,8 @@ void complete_results(
         float* scores,
         idx_t* labels);
 
-/// Computes scores on the calling thread, without checks.
-struct RowScores {
+/// Scores under the kernel of an index.
+struct RowScores final : VertexScores {
     const IndexFlatKernel& index;
     const StoredRows stored;
 
@@ -62,33 +63,29 @@ struct RowScores {
     RowScores(const IndexFlatKernel& index, const char* where)
             : index(index), stored(StoredRows::of(index, where)) {}
 
-    size_t d() const {
+    size_t d() const override {
         return stored.codec.d;
     }
 
-    /// Decodes a stored vector into d floats.
-    void decode(int32_t id, float* row) const {
+    void decode(int32_t id, float* row) const override {
         stored.decode(id, row);
     }
 
-    void prefetch(int32_t id) const {
+    void prefetch(int32_t id) const override {
         prefetch_row(stored.row(id), stored.codec.code_size());
     }
 
-    /// Computes the scores of all pairs. x: size n * d; y: size m * d; scores:
-    /// size n * m
     void block(
             size_t n,
             const float* x,
             size_t m,
             const float* y,
-            float* scores) const {
+            float* scores) const override {
         index.kernel->score_block(index.metric_type, n, x, m, y, d(), scores);
     }
 
-    /// Scores a vector against the stored vectors with these ids.
     void operator()(const float* x, size_t n, const int32_t* ids, float* scores)
-            const {
+            const override {
         for_gathered_rows(
                 stored,
                 n,

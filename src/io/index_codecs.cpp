@@ -17,6 +17,7 @@
 
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
@@ -753,9 +754,7 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
 
 // Graphs over vectors and a kernel.
 
-void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
-    write_header<Index>(index, f);
-    const faiss::HNSW& hnsw = index.hnsw;
+void write_graph(const faiss::HNSW& hnsw, IOWriter* f) {
     write_vector(f, hnsw.assign_probas);
     write_vector(f, hnsw.cum_nneighbor_per_level);
     write_vector(f, hnsw.levels);
@@ -765,13 +764,47 @@ void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
     write_value(f, hnsw.max_level);
     write_value(f, hnsw.efConstruction);
     write_value(f, hnsw.efSearch);
+}
+
+void read_graph(IOReader* f, faiss::HNSW& hnsw) {
+    read_vector(f, hnsw.assign_probas, "assign_probas");
+    read_vector(f, hnsw.cum_nneighbor_per_level, "cum_nneighbor_per_level");
+    read_vector(f, hnsw.levels, "levels");
+    read_vector(f, hnsw.offsets, "offsets");
+    read_vector(f, hnsw.neighbors, "neighbors");
+    hnsw.entry_point = read_value<int32_t>(f, "entry_point");
+    hnsw.max_level = read_value<int>(f, "max_level");
+    hnsw.efConstruction = read_value<int>(f, "efConstruction");
+    hnsw.efSearch = read_value<int>(f, "efSearch");
+}
+
+void write_places(const GraphPlaces& places, IOWriter* f) {
+    write_vector(f, places.places);
+    write_vector(f, places.unlinked);
+}
+
+void read_places(IOReader* f, idx_t ntotal, GraphPlaces& places) {
+    read_vector(f, places.places, "places");
+    read_vector(f, places.unlinked, "unlinked");
+    places.find_vertices(ntotal);
+}
+
+void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
+    write_header<Index>(index, f);
+    write_graph(index.hnsw, f);
     write_nested<Index>(index.storage, f);
 }
 
 void write_kernel_graph(const IndexHNSWKernel& index, IOWriter* f) {
     write_hnsw(index, f);
-    write_vector(f, index.places.places);
-    write_vector(f, index.places.unlinked);
+    write_places(index.places, f);
+}
+
+void write_code_graph(const IndexBinaryHNSWSIMD& index, IOWriter* f) {
+    write_header<IndexBinary>(index, f);
+    write_graph(index.hnsw, f);
+    write_nested<IndexBinary>(index.storage, f);
+    write_places(index.places, f);
 }
 
 /// Returns whether all links of a graph with n vertices lead to these. If all
@@ -818,20 +851,27 @@ bool is_sound(const faiss::HNSW& hnsw, int64_t n, bool has_entry) {
     return good;
 }
 
-template <class Class>
-void check_hnsw(const Class& index, const Place& place) {
+/// Whether vectors of a graph can be removed.
+template <class Graph>
+constexpr bool can_change = requires(Graph& graph) {
+    graph.places;
+};
+
+/// Checks a graph, and the class and dimension of its storage.
+template <class IndexT, class Storage, class Class>
+void check_graph(const Class& index, const Place& place) {
     const faiss::HNSW& hnsw = index.hnsw;
-    check_counts<Index>(index, place);
+    check_counts<IndexT>(index, place);
     place.pass([&] {
         check_ef(hnsw.efSearch, "efSearch", "HNSW");
         check_ef(hnsw.efConstruction, "efConstruction", "HNSW");
-        if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
+        if constexpr (can_change<Class>) {
             index.check_graph("write_index");
         }
     });
     int64_t num_vertices = index.ntotal;
     bool has_entry = index.ntotal > 0;
-    if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
+    if constexpr (can_change<Class>) {
         num_vertices += index.num_removed();
         has_entry = has_entry || hnsw.entry_point >= 0;
         place.require(
@@ -844,13 +884,25 @@ void check_hnsw(const Class& index, const Place& place) {
     place.require(
             index.storage->d == index.d,
             "its graph and its vectors do not match");
-    if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
-        place.require(
-                dynamic_cast<IndexFlatKernel*>(index.storage),
-                "its graph is not one of an IndexFlatKernel");
-    }
-    check_parts<Index>(index, place.file);
+    place.require(
+            dynamic_cast<const Storage*>(index.storage),
+            "its graph is not one of an " + type_name(typeid(Storage)));
+    check_parts<IndexT>(index, place.file);
+}
+
+void check_hnsw(const faiss::IndexHNSW& index, const Place& place) {
+    check_graph<Index, Index>(index, place);
     check_distances(index.storage, place.file);
+}
+
+void check_kernel_graph(const IndexHNSWKernel& index, const Place& place) {
+    check_graph<Index, IndexFlatKernel>(index, place);
+    check_distances(index.storage, place.file);
+}
+
+void check_code_graph(const IndexBinaryHNSWSIMD& index, const Place& place) {
+    check_code_length(index.d, index.is_trained, place);
+    check_graph<IndexBinary, IndexBinaryFlatSIMD>(index, place);
 }
 
 template <class Class>
@@ -864,23 +916,29 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
                           ->hnsw;
     index->own_fields = true;
     header.apply(*index);
-    faiss::HNSW& hnsw = index->hnsw;
-    read_vector(f, hnsw.assign_probas, "assign_probas");
-    read_vector(f, hnsw.cum_nneighbor_per_level, "cum_nneighbor_per_level");
-    read_vector(f, hnsw.levels, "levels");
-    read_vector(f, hnsw.offsets, "offsets");
-    read_vector(f, hnsw.neighbors, "neighbors");
-    hnsw.entry_point = read_value<int32_t>(f, "entry_point");
-    hnsw.max_level = read_value<int>(f, "max_level");
-    hnsw.efConstruction = read_value<int>(f, "efConstruction");
-    hnsw.efSearch = read_value<int>(f, "efSearch");
+    read_graph(f, index->hnsw);
     index->storage = read_nested<Index>(f, io_flags).release();
-    if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
-        read_vector(f, index->places.places, "places");
-        read_vector(f, index->places.unlinked, "unlinked");
-        index->places.find_vertices(index->ntotal);
+    if constexpr (can_change<Class>) {
+        read_places(f, index->ntotal, index->places);
+        check_kernel_graph(*index, Place(*f));
+    } else {
+        check_hnsw(*index, Place(*f));
     }
-    check_hnsw(*index, Place(*f));
+    return index;
+}
+
+std::unique_ptr<IndexBinaryHNSWSIMD> read_code_graph(
+        IOReader* f,
+        int io_flags) {
+    const Header header = read_header<IndexBinary>(f);
+    check_code_length(header.d, header.is_trained, Place(*f));
+    auto index = make_with_ids<IndexBinaryHNSWSIMD>();
+    index->own_fields = true;
+    header.apply(*index);
+    read_graph(f, index->hnsw);
+    index->storage = read_nested<IndexBinary>(f, io_flags).release();
+    read_places(f, index->ntotal, index->places);
+    check_code_graph(*index, Place(*f));
     return index;
 }
 
@@ -987,15 +1045,12 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
                     read_refine<IndexRefineFlat>,
                     check_refine),
             codec<IndexHNSW, Index>(
-                    "HNSW",
-                    write_hnsw,
-                    read_hnsw<IndexHNSW>,
-                    check_hnsw<IndexHNSW>),
+                    "HNSW", write_hnsw, read_hnsw<IndexHNSW>, check_hnsw),
             codec<IndexHNSWKernel, Index>(
                     "HNSWKernel",
                     write_kernel_graph,
                     read_hnsw<IndexHNSWKernel>,
-                    check_hnsw<IndexHNSWKernel>)};
+                    check_kernel_graph)};
     add_wrappers(codecs);
     return codecs;
 }
@@ -1016,7 +1071,12 @@ std::vector<IndexCodec<IndexBinary>> make_index_binary_codecs() {
                     "BFlat",
                     write_binary_flat<faiss::IndexBinaryFlat>,
                     read_binary_flat,
-                    check_binary_flat<faiss::IndexBinaryFlat>)};
+                    check_binary_flat<faiss::IndexBinaryFlat>),
+            codec<IndexBinaryHNSWSIMD, IndexBinary>(
+                    "BHNSW",
+                    write_code_graph,
+                    read_code_graph,
+                    check_code_graph)};
     add_wrappers(codecs);
     return codecs;
 }

@@ -312,8 +312,10 @@ std::unique_ptr<IndexBinary> make_storage(
         }
     }
     try {
-        return with_simd_hamming(std::unique_ptr<IndexBinary>(
-                faiss::index_binary_factory(nbits, s.c_str())));
+        return with_simd_hamming(
+                std::unique_ptr<IndexBinary>(
+                        faiss::index_binary_factory(nbits, s.c_str())),
+                Graphs::convert);
     } catch (const std::exception& e) {
         part.fail("FAISS says: " + message_of(e), forms);
     }
@@ -851,8 +853,10 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
     }
     if (is_of_faiss) {
         try {
-            return with_simd_hamming(std::unique_ptr<IndexBinary>(
-                    faiss::index_binary_factory(d, part.str().c_str())));
+            return with_simd_hamming(
+                    std::unique_ptr<IndexBinary>(
+                            faiss::index_binary_factory(d, part.str().c_str())),
+                    Graphs::convert);
         } catch (const std::exception& e) {
             fail("neither faiss_ext nor FAISS makes a binary index from '" +
                  part.str() + "'; FAISS says: " + message_of(e));

@@ -2,6 +2,7 @@
 #include "simd/hamming_scan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 
@@ -288,6 +289,55 @@ void hamming_scan_target(
     }
 }
 
+/// W is the number of whole words, or 0 for any.
+template <size_t W>
+void distances_of(
+        const uint8_t* code,
+        size_t n,
+        const uint8_t* codes,
+        size_t code_size,
+        float* distances) {
+    const size_t words = W > 0 ? W : code_size / 8;
+    const bool has_half = W == 0 && code_size % 8 != 0;
+    const auto differing = [](const uint8_t* a, const uint8_t* b, size_t size) {
+        uint64_t x = 0, y = 0;
+        std::memcpy(&x, a, size);
+        std::memcpy(&y, b, size);
+        return size_t(std::popcount(x ^ y));
+    };
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t* other = codes + i * code_size;
+        size_t sum = 0;
+        for (size_t w = 0; w < words; w++) {
+            sum += differing(code + 8 * w, other + 8 * w, 8);
+        }
+        if (has_half) {
+            sum += differing(code + 8 * words, other + 8 * words, 4);
+        }
+        distances[i] = float(sum);
+    }
+}
+
+void hamming_distances_target(
+        const uint8_t* code,
+        size_t n,
+        const uint8_t* codes,
+        size_t code_size,
+        float* distances) {
+    switch (code_size) {
+        case 8:
+            return distances_of<1>(code, n, codes, code_size, distances);
+        case 16:
+            return distances_of<2>(code, n, codes, code_size, distances);
+        case 32:
+            return distances_of<4>(code, n, codes, code_size, distances);
+        case 64:
+            return distances_of<8>(code, n, codes, code_size, distances);
+        default:
+            return distances_of<0>(code, n, codes, code_size, distances);
+    }
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace faiss_ext::simd
 HWY_AFTER_NAMESPACE();
@@ -296,6 +346,7 @@ HWY_AFTER_NAMESPACE();
 namespace faiss_ext::simd {
 
 HWY_EXPORT(hamming_scan_target);
+HWY_EXPORT(hamming_distances_target);
 
 void hamming_scan(
         size_t nq,
@@ -307,6 +358,16 @@ void hamming_scan(
         HammingSink* const* sinks) {
     HWY_DYNAMIC_DISPATCH(hamming_scan_target)
     (nq, queries, n, codes, code_size, position, sinks);
+}
+
+void hamming_distances(
+        const uint8_t* code,
+        size_t n,
+        const uint8_t* codes,
+        size_t code_size,
+        float* distances) {
+    HWY_DYNAMIC_DISPATCH(hamming_distances_target)
+    (code, n, codes, code_size, distances);
 }
 
 } // namespace faiss_ext::simd

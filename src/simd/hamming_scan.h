@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scans of all codes by Hamming distance that keep only a few.
+// Hamming distances, and scans of all codes that keep only a few.
 
 #pragma once
 
@@ -8,11 +8,13 @@
 
 namespace faiss_ext::simd {
 
+constexpr int hamming_shift = 40;
+
 /// Number of keys that may be written at once.
 constexpr size_t hamming_group = 8;
 
-/** Collects keys distance << 40
- * position for distances below `bound`, in order of the positions.
+/** Collects keys (distance << hamming_shift) + position for distances below
+ * `bound`, in order of the positions.
  */
 struct HammingSink {
     uint32_t bound = 0;
@@ -23,8 +25,6 @@ struct HammingSink {
     /// Called if size >= capacity. It must make room, and may lower the bound.
     void (*make_room)(HammingSink& sink) = nullptr;
 };
-
-constexpr int hamming_shift = 40;
 
 /** Scans codes on the calling thread.
  *
@@ -44,5 +44,17 @@ void hamming_scan(
         size_t code_size,
         uint64_t position,
         HammingSink* const* sinks);
+
+/** Computes the distances between a code and n others.
+ *
+ * @param codes      size n * code_size
+ * @param code_size  a multiple of 4
+ */
+void hamming_distances(
+        const uint8_t* code,
+        size_t n,
+        const uint8_t* codes,
+        size_t code_size,
+        float* distances);
 
 } // namespace faiss_ext::simd

@@ -28,7 +28,8 @@ INDEXES = {
     "kflat_u8": "KFlat(hellinger,store=u8)", "kflat_sparse": "KFlat(chi2,store=sparse)",
     "ahk_generated": "AHK32(chi2,proj=generated),BFlat", "kivf": "HKM1(chi2),PCAR8,KIVF2,Refine(KFlat(chi2))",
     "kivf_m": "KIVF2(M=4,residual=0)", "kpca": "KPCA4(cosine,p=20),Flat", "rff": "RFF8(gaussian),Flat",
-    "refine_flat": "SIK32(gaussian),BFlat,RFlat", "pre": "PCA4,KFlat(linear)", "hnsw": "HNSW4,KFlat(gaussian)"}
+    "refine_flat": "SIK32(gaussian),BFlat,RFlat", "pre": "PCA4,KFlat(linear)", "hnsw": "HNSW4,KFlat(gaussian)",
+    "hnsw_changed": "HNSW4,KFlat(gaussian)", "scr_hnsw_changed": "SCR32,BHNSW4"}
 BINARY = {
     "binary_sik": "SIK32(gaussian),BFlat", "binary_id_table": "IDMap,SIK32(gaussian),BFlat", "binary_jaccard": "BKFlat(jaccard)"}
 HASHES = {"vt_sik": "SIK32(gaussian)", "vt_klsh": "KLSH32(chi2,p=20)"}
@@ -105,6 +106,11 @@ def fill(index, x):
         index.add(taken)
 
 
+def change(index):
+    """Removes vectors, which leaves vertices in a graph."""
+    index.remove_ids(np.arange(0, 15, 3))
+
+
 def taken_by(index, x):
     """Packed bits for sets; codes if FAISS's binary ID maps, Shards or Replicas hold a hash."""
     if isinstance(index, faiss_ext.IndexBinaryFlatKernel):
@@ -141,6 +147,8 @@ def main(names):
     made = {name: faiss.index_factory(D, string) for name, string in INDEXES.items()}
     for name, index in {**made, **groups(), **sparse_landmarks(), **on_file()}.items():
         fill(index, x)
+        if name.endswith("_changed"):
+            change(index)
         write(name, "index", index, found)
     made = {name: faiss.index_binary_factory(D, string) for name, string in BINARY.items()}
     for name, index in {**made, **binary_groups()}.items():

@@ -670,9 +670,9 @@ def test_ranges_with_a_filter(run, folder, string, radius):
 
 
 @pytest.mark.parametrize("string, words, message", [
-    ("AHK64(chi2),BHNSW8", ("remove", "--ids", "100"), "build the index again"),
-    ("AHK64(chi2),BHNSW8", ("update", "first.npy", "--ids", "100-108"), "cannot replace vectors"),
-    ("AHK64(chi2),BHNSW8", ("update", "first.npy", "--ids", "149-157", "--upsert"), "cannot replace vectors"),
+    ("HKM1(chi2),HNSW8", ("remove", "--ids", "100"), "build the index again"),
+    ("HKM1(chi2),HNSW8", ("update", "first.npy", "--ids", "100-108"), "cannot replace vectors"),
+    ("HKM1(chi2),HNSW8", ("update", "first.npy", "--ids", "149-157", "--upsert"), "cannot replace vectors"),
     ("KFlat(chi2)", ("add", "first.npy", "--ids", "149-157"), "149-157: row 0: id 149 is already in use"),
     ("AHK64(chi2),BFlat", ("add", "first.npy", "--ids", "used.csv"), "used.csv: line 3: id 107 is already in use"),
     ("KFlat(chi2)", ("add", "first.npy", "--ids", "1-3"), "1-3: 3 ids, but first.npy has 9 vectors"),

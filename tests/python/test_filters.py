@@ -20,7 +20,7 @@ def filled(string, ids=None, d=64):
     return index
 
 
-REFINED = ["AHK64(chi2,center=1),BFlat", "AHK64(chi2,center=1),BIVF16", "HKM1(chi2),IVF16,Flat", "HKM1(chi2),PQ8x4",
+REFINED = ["AHK64(chi2,center=1),BFlat", "AHK64(chi2,center=1),BIVF16", "AHK64(chi2,center=1),BHNSW8", "HKM1(chi2),IVF16,Flat", "HKM1(chi2),PQ8x4",
            "HKM1(chi2),HNSW8", "AHK64(chi2),BHash8x8", "HKM1(chi2),PCAR16,KIVF16", "KFlat(chi2)"]
 
 
@@ -176,7 +176,7 @@ def test_training_without_vectors(string):
 
 @pytest.mark.parametrize("string, part", [
     ("IDMap,PQ4x4fs,Refine(KFlat(chi2))", "IndexPQFastScan"),
-    ("IDMap,AHK64(chi2),BHNSW8,Refine(KFlat(chi2))", "IndexBinaryHNSW")])
+    ("IDMap,HKM1(chi2),HNSW8,Refine(KFlat(chi2))", "IndexHNSW")])
 def test_parts_that_cannot_change_are_named(string, part):
     index = filled(string, np.arange(N))
     before = index.search(QUERIES, 5)
@@ -228,6 +228,7 @@ def clustered():
 
 @pytest.mark.parametrize("string", [
     "AHK256(chi2),BFlat,Refine(KFlat(chi2))", "AHK256(chi2),BIVF64,Refine(KFlat(chi2))", "HNSW16,KFlat(chi2)",
+    "AHK256(chi2),BHNSW16,Refine(KFlat(chi2))",
     "HKM1(chi2),PCAR32,KIVF64(nprobe=6),Refine(KFlat(chi2))", "HKM1(chi2),IVF64,Flat,Refine(KFlat(chi2))",
     "HKM1(chi2),PCAR32,KIVF64(nprobe=6)"])
 def test_recall_with_a_filter_is_not_below_that_without(clustered, string):
@@ -265,7 +266,7 @@ def test_vectors_are_returned_with_a_filter(string, ids):
         index.search_and_reconstruct(QUERIES, 5, filter=allowed, params=faiss.SearchParameters())
 
 
-@pytest.mark.parametrize("string", ["SIK64(gaussian),BFlat", "SIK64(gaussian),BIVF4", "BConcurrent,SIK64(gaussian),BFlat", "IDMap,SIK64(gaussian),BFlat"])
+@pytest.mark.parametrize("string", ["SIK64(gaussian),BFlat", "SIK64(gaussian),BIVF4", "SIK64(gaussian),BHNSW8", "BConcurrent,SIK64(gaussian),BFlat", "IDMap,SIK64(gaussian),BFlat"])
 def test_codes_are_returned_with_a_filter(string):
     index = faiss.index_binary_factory(64, string)
     index.train(BASE)

@@ -1601,7 +1601,7 @@ def test_a_selector_where_none_can_be_used():
 
 @pytest.mark.parametrize("string, part", [
     ("SIK64(gaussian),BHash8", "IndexBinaryHash"), ("IDMap2,SIK64(gaussian),BHash4x8", "IndexBinaryMultiHash"),
-    ("SIK64(gaussian),BHNSW8", "IndexBinaryHNSW"), ("HKM1(chi2),PQ8x4fs", "IndexPQFastScan"), ("HKM1(chi2),LSH", "IndexLSH"),
+    ("HKM1(chi2),PQ8x4fs", "IndexPQFastScan"), ("HKM1(chi2),LSH", "IndexLSH"),
     ("HKM1(chi2),PQ8np", "IndexPQ"), ("HKM1(chi2),IVF4,PQ8+8", "IndexIVFPQR"), ("HKM1(chi2),IVF4,ITQ16,SH1.2", "IndexIVFSpectralHash"),
     ("HKM1(chi2),IVF4,PQ8x4fs", "IndexIVFPQFastScan"), ("HKM1(chi2),NSG8,Flat", "IndexNSGFlat")])
 def test_filters_that_a_part_of_faiss_does_not_support(string, part):

@@ -336,7 +336,7 @@ def test_vectors_are_found_by_their_ids_after_a_removal(string):
 
 
 @pytest.mark.parametrize("string, text", [
-    ("PCA16,Flat", "IndexPreTransform cannot remove vectors without changing other ids"), ("AHK64(chi2),BHNSW8", "does not support remove_ids")])
+    ("PCA16,Flat", "IndexPreTransform cannot remove vectors without changing other ids"), ("HKM1(chi2),HNSW8", "does not support remove_ids")])
 def test_removals_that_are_refused(string, text):
     index = built(PARTS, string)
     before = index.search(Q, 5)

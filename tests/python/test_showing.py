@@ -41,7 +41,7 @@ def test_filled_and_binary_indexes(digits):
     (faiss.index_factory(8, "HKM1(chi2),IVF4,PQ4"),
      "IndexPreTransformSIMD(HKM(chi2,period=9.51), IndexIVFPQ(nlist=4, nprobe=1), d=8, not trained)"),
     (faiss_ext.index_binary_factory(64, "IDMap,BHNSW8"),
-     "IndexBinaryIDTable(IndexBinaryHNSW(IndexBinaryFlat, efSearch=16), d=64, ntotal=0)"),
+     "IndexBinaryIDTable(IndexBinaryHNSWSIMD(IndexBinaryFlatSIMD, efSearch=16), d=64, ntotal=0)"),
     (faiss_ext.index_binary_factory(64, "IDMap,BFlat"), "IndexBinaryIDTable(IndexBinaryFlatSIMD, d=64, ntotal=0)")])
 def test_parts_of_faiss(index, expected):
     assert repr(index) == expected

@@ -29,7 +29,7 @@ def intersection(q, x):
 
 def graphs_in(index):
     found = [part for each in parts_of(index) if each.index for part in graphs_in(each.index)]
-    return [index, *found] if isinstance(index, faiss_ext.IndexHNSWKernel) else found
+    return [index, *found] if isinstance(index, (faiss_ext.IndexHNSWKernel, faiss_ext.IndexBinaryHNSWSIMD)) else found
 
 
 def hamming_by(index):
@@ -303,6 +303,9 @@ CASES |= {
               "filters": False},
     "Tables": {"string": "SIK64(gaussian,gamma=0.001),BHash2x8", "make_distance": staticmethod(hamming_by), "exact": False,
                "merges": False, "ranges": False, "filters": False},
+    "CodeGraph": {"string": "SIK64(gaussian,gamma=0.001),BHNSW4", "make_distance": staticmethod(hamming_by), "exact": False,
+                  "ranges": False},
+    "RefinedCodeGraph": {"string": "IDMap,AHK64(chi2),BHNSW4,Refine(KFlat(chi2))", "k_factor": 100, "exact": False, "ranges": False},
     "RefinedGraph": {"string": "IDMap,HNSW4,KFlat(chi2,store=u8),Refine(KFlat(chi2))", "exact": False, "ranges": False},
     "Samples": {"string": "CWS64,BFlat,Refine(KFlat(chi2))", "k_factor": 100},
     "RefinedPermuted": {"string": "AHK64(chi2),BPerm(M=2),Refine(KFlat(chi2))", "k_factor": 100, "exact": False, "ranges": False},

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+#include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <limits>
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/scratch.h"
+#include "indexes/GraphChanges.h"
+#include "indexes/code_scores.h"
+#include "indexes/graph_search.h"
+#include "indexes/index_compat.h"
+#include "indexes/index_facts.h"
+#include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
+#include "indexes/range_result.h"
+#include "indexes/selected_places.h"
+
+namespace faiss_ext {
+
+namespace {
+
+int checked_links(int M) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            M >= 2 && M <= 1024,
+            "IndexBinaryHNSWSIMD: M is %d, expected 2 to 1024",
+            M);
+    return M;
+}
+
+/// Takes over the flat storage of a graph.
+std::unique_ptr<IndexBinaryFlatSIMD> fast_storage(
+        faiss::IndexBinaryHNSW& other) {
+    auto* flat = dynamic_cast<faiss::IndexBinaryFlat*>(other.storage);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            flat && other.own_fields,
+            "IndexBinaryHNSWSIMD: the other graph has no flat storage of its own");
+    auto fast = std::make_unique<IndexBinaryFlatSIMD>(std::move(*flat));
+    delete std::exchange(other.storage, nullptr);
+    return fast;
+}
+
+} // namespace
+
+IndexBinaryHNSWSIMD::IndexBinaryHNSWSIMD(
+        std::unique_ptr<IndexBinaryFlatSIMD> flat,
+        int M)
+        : IndexBinaryHNSW(flat.get(), M) {
+    flat.release();
+    own_fields = true;
+}
+
+IndexBinaryHNSWSIMD::IndexBinaryHNSWSIMD(int d, int M)
+        : IndexBinaryHNSWSIMD(
+                  std::make_unique<IndexBinaryFlatSIMD>(d),
+                  checked_links(M)) {}
+
+IndexBinaryHNSWSIMD::IndexBinaryHNSWSIMD(faiss::IndexBinaryHNSW&& other)
+        : IndexBinaryHNSWSIMD(fast_storage(other), 2) {
+    is_trained = other.is_trained;
+    verbose = other.verbose;
+    hnsw = std::move(other.hnsw);
+    ntotal = std::exchange(other.ntotal, 0);
+}
+
+struct IndexBinaryHNSWSIMD::Storage : GraphStorage {
+    IndexBinaryFlatSIMD& flat;
+
+    explicit Storage(IndexBinaryFlatSIMD& flat) : flat(flat) {}
+
+    std::unique_ptr<VertexScores> scores() const override {
+        return std::make_unique<CodeScores>(flat.codes(), flat.code_size);
+    }
+    void remove_last(idx_t n) override {
+        flat.ntotal -= n;
+        flat.xb.resize(flat.ntotal * flat.code_size);
+    }
+    std::function<void()> prepare_moves(const PlaceMoves& moves) override {
+        return faiss_ext::prepare_moves(&flat, moves);
+    }
+    bool can_move() const override {
+        return !flat.mapped;
+    }
+    std::function<void()> prepare_exchange(
+            const std::vector<int32_t>& vertices) override {
+        auto copies = flat.xb;
+        const size_t size = flat.code_size;
+        copies.resize(vertices.size() * size);
+        for (size_t i = 0; i < vertices.size(); i++) {
+            std::copy_n(
+                    flat.xb.data() + vertices[i] * size,
+                    size,
+                    copies.data() + i * size);
+        }
+        return [this,
+                copies = std::make_shared<decltype(copies)>(std::move(copies)),
+                total = idx_t(vertices.size())]() mutable {
+            std::swap(flat.xb, *copies);
+            std::swap(flat.ntotal, total);
+        };
+    }
+};
+
+IndexBinaryFlatSIMD& IndexBinaryHNSWSIMD::codes() const {
+    auto* flat = dynamic_cast<IndexBinaryFlatSIMD*>(storage);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            flat,
+            "IndexBinaryHNSWSIMD: the storage is of another class, expected an IndexBinaryFlatSIMD");
+    return *flat;
+}
+
+GraphChanges IndexBinaryHNSWSIMD::changes(Storage& storage) {
+    return {hnsw, places, ntotal, is_being_built, storage};
+}
+
+void IndexBinaryHNSWSIMD::check_not_being_built(const char* where) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !is_being_built,
+            "IndexBinaryHNSWSIMD::%s: the graph is being built; do not use the index in a progress function",
+            where);
+}
+
+idx_t IndexBinaryHNSWSIMD::num_vertices() const {
+    return idx_t(hnsw.offsets.size()) - 1;
+}
+
+idx_t IndexBinaryHNSWSIMD::num_removed() const {
+    return idx_t(places.places.size() - places.vertices.size());
+}
+
+void IndexBinaryHNSWSIMD::check_graph(const char* where) const {
+    check_not_being_built(where);
+    const idx_t total = ntotal + num_removed();
+    if (num_vertices() != total || !storage || storage->ntotal != total) {
+        check_counts(*this);
+    }
+    const bool has_places =
+            places.are_equal() || places.vertices.size() == size_t(ntotal);
+    const bool has_entry = ntotal > 0 || hnsw.entry_point != -1;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            has_places && graph_fits(hnsw, total, has_entry) &&
+                    codes().num_bytes() == size_t(total) * code_size,
+            "IndexBinaryHNSWSIMD::%s: the graph's entry point, levels and links are inconsistent; reset the index and add the codes again",
+            where);
+}
+
+void IndexBinaryHNSWSIMD::add(idx_t n, const uint8_t* x) {
+    check_graph("add");
+    check_batch(n, x, "IndexBinaryHNSWSIMD::add");
+    const size_t levels = hnsw.levels.size();
+    const idx_t total = num_vertices();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            levels == size_t(total) ||
+                    (places.are_equal() && levels == size_t(total + n)),
+            "IndexBinaryHNSWSIMD::add: the graph has levels for %zu codes, expected %" PRId64
+            ", or %" PRId64 " with the new ones",
+            levels,
+            int64_t(total),
+            int64_t(total + n));
+    check_ef(hnsw.efConstruction, "efConstruction", "IndexBinaryHNSWSIMD::add");
+    if (n > 0) {
+        append(n, [&](IndexBinaryFlatSIMD& flat) { flat.add(n, x); });
+    }
+}
+
+void IndexBinaryHNSWSIMD::append(
+        idx_t n,
+        const std::function<void(IndexBinaryFlatSIMD&)>& store) {
+    check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::add");
+    Storage storage(codes());
+    changes(storage).append(n, [&] { store(codes()); });
+}
+
+size_t IndexBinaryHNSWSIMD::remove_ids(const faiss::IDSelector& sel) {
+    check_graph("remove_ids");
+    check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::remove_ids");
+    Storage storage(codes());
+    return changes(storage).remove(sel);
+}
+
+std::function<void()> IndexBinaryHNSWSIMD::prepare_moves(
+        const PlaceMoves& moves) {
+    check_graph("remove_ids");
+    check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::remove_ids");
+    Storage storage(codes());
+    return changes(storage).prepare_moves(moves);
+}
+
+void IndexBinaryHNSWSIMD::compact() {
+    check_graph("compact");
+    check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::compact");
+    Storage storage(codes());
+    changes(storage).compact();
+}
+
+/// Calls found(searches) after the checks of a search.
+template <class Found>
+void IndexBinaryHNSWSIMD::for_searches(
+        const char* where,
+        idx_t n,
+        const uint8_t* x,
+        Found&& found) const {
+    check_graph(where);
+    const std::string name = std::string("IndexBinaryHNSWSIMD::") + where;
+    check_batch(n, x, name.c_str());
+    const IndexBinaryFlatSIMD& flat = codes();
+    const CodeScores scores(flat.codes(), code_size);
+    const size_t width = scores.d();
+    std::vector<float> queries(n * width);
+    for (idx_t i = 0; i < n; i++) {
+        copy_code(x + i * code_size, code_size, &queries[i * width]);
+    }
+    // distances of codes are numbers of bits, which floats hold exactly
+    const auto scan = [&](const faiss::IDSelector& sel,
+                          idx_t m,
+                          const uint8_t* codes,
+                          idx_t k,
+                          float* to,
+                          idx_t* labels) {
+        std::vector<int32_t> distances(m * k);
+        faiss::SearchParameters params;
+        params.sel = const_cast<faiss::IDSelector*>(&sel); // FAISS's type
+        flat.search(m, codes, k, distances.data(), labels, &params);
+        std::copy(distances.begin(), distances.end(), to);
+    };
+    const GraphSearches searches{
+            hnsw,
+            places,
+            ntotal,
+            name,
+            n,
+            [&](idx_t i, size_t m, const int32_t* vertices, float* out) {
+                scores(&queries[i * width], m, vertices, out);
+            },
+            [&](const faiss::IDSelector& sel,
+                idx_t k,
+                float* to,
+                idx_t* labels) { scan(sel, n, x, k, to, labels); },
+            [&](const faiss::IDSelector& sel,
+                idx_t k,
+                float* to,
+                idx_t* labels) {
+                for (idx_t i = 0; i < n; i++) {
+                    if (labels[(i + 1) * k - 1] == -1) {
+                        scan(sel,
+                             1,
+                             x + i * code_size,
+                             k,
+                             to + i * k,
+                             labels + i * k);
+                    }
+                }
+            }};
+    found(searches);
+}
+
+void IndexBinaryHNSWSIMD::search(
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_k(k, "IndexBinaryHNSWSIMD::search");
+    for_searches("search", n, x, [&](const GraphSearches& searches) {
+        std::vector<float> scores(n * k);
+        searches.nearest(k, scores.data(), labels, params);
+        std::transform(
+                scores.begin(),
+                scores.end(),
+                labels,
+                distances,
+                [](float score, idx_t label) {
+                    return label >= 0 ? int32_t(score)
+                                      : std::numeric_limits<int32_t>::max();
+                });
+    });
+}
+
+void IndexBinaryHNSWSIMD::range_search(
+        idx_t n,
+        const uint8_t* x,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    std::vector<std::vector<ScoredVertex>> found;
+    for_searches("range_search", n, x, [&](const GraphSearches& searches) {
+        found = searches.within(
+                [&](float& score) { return score < float(radius); }, params);
+    });
+    fill_range_result(
+            found,
+            result,
+            [](ScoredVertex v) { return v.score; },
+            [](ScoredVertex v) { return idx_t(v.id); });
+}
+
+void IndexBinaryHNSWSIMD::reconstruct(idx_t key, uint8_t* recons) const {
+    reconstruct_n(key, 1, recons);
+}
+
+void IndexBinaryHNSWSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
+        const {
+    check_graph("reconstruct");
+    check_ids(i0, ni, ntotal, "IndexBinaryHNSWSIMD::reconstruct");
+    for (idx_t i = 0; i < ni; i++) {
+        codes().reconstruct(places.vertex(i0 + i), recons + i * code_size);
+    }
+}
+
+void IndexBinaryHNSWSIMD::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
+    throw_unsupported(
+            "IndexBinaryHNSWSIMD",
+            "add_with_ids",
+            "put an IDMap in front of the index");
+}
+
+void IndexBinaryHNSWSIMD::check_compatible_for_merge(
+        const faiss::IndexBinary& other) const {
+    check_ids_for_merge(*this, other);
+    check_not_itself(&other == this);
+    const auto* source = dynamic_cast<const IndexBinaryHNSWSIMD*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source && source->d == d,
+            "cannot merge: expected another IndexBinaryHNSWSIMD with the same number of bits");
+    check_graph("merge_from");
+    source->check_graph("merge_from");
+}
+
+void IndexBinaryHNSWSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    check_no_add_id(add_id);
+    auto& source = dynamic_cast<IndexBinaryHNSWSIMD&>(other);
+    check_not_mapped(
+            bool(codes().mapped) || bool(source.codes().mapped),
+            "IndexBinaryHNSWSIMD::merge_from");
+    check_ef(
+            hnsw.efConstruction,
+            "efConstruction",
+            "IndexBinaryHNSWSIMD::merge_from");
+    const idx_t n = source.ntotal;
+    if (n > 0) {
+        std::vector<uint8_t> moved(n * code_size);
+        source.reconstruct_n(0, n, moved.data());
+        append(n,
+               [&](IndexBinaryFlatSIMD& flat) { flat.add(n, moved.data()); });
+    }
+    source.reset();
+}
+
+void IndexBinaryHNSWSIMD::reset() {
+    check_not_being_built("reset");
+    IndexBinaryHNSW::reset();
+    places = {};
+}
+
+} // namespace faiss_ext
