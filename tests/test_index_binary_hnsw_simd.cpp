@@ -16,6 +16,7 @@
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
+#include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 
 #include "testing.h"
@@ -253,6 +254,39 @@ TEST(IndexBinaryHNSWSIMD, AChangedGraphFindsAsMuchAsAFreshOne) {
     index.compact();
     EXPECT_EQ(index.num_removed(), 0);
     EXPECT_GE(recall(search(index, q, k), exact, k), least);
+}
+
+TEST(IndexBinaryHNSWSIMD, MergesIndexesWithIds) {
+    const int d = 64;
+    const idx_t n = 100;
+    const Bytes x = clustered(2 * n, d / 8, 21);
+    std::vector<idx_t> ids(n);
+    for (const bool are_reversed : {false, true}) {
+        for (idx_t i = 0; i < n; i++) {
+            ids[i] = are_reversed ? n - 1 - i : 5000 + i;
+        }
+        const auto index = index_binary_factory(d, "BHNSW8");
+        const auto other = index_binary_factory(d, "BHNSW8");
+        index->add(n, x.data());
+        other->add_with_ids(n, &x[n * d / 8], ids.data());
+        const faiss::IDSelectorRange removed(ids[7], ids[7] + 1);
+        EXPECT_EQ(other->remove_ids(removed), 1u);
+        index->merge_from(*other, 1000);
+        EXPECT_EQ(index->ntotal, 2 * n - 1);
+        for (idx_t i = 0; i < n; i++) {
+            Bytes code(d / 8);
+            const auto get = [&] {
+                index->reconstruct(1000 + ids[i], code.data());
+            };
+            if (i == 7) {
+                EXPECT_THROW(get(), faiss::FaissException);
+            } else {
+                get();
+                EXPECT_TRUE(std::equal(
+                        code.begin(), code.end(), &x[(n + i) * d / 8]));
+            }
+        }
+    }
 }
 
 TEST(IndexBinaryHNSWSIMD, Merges) {

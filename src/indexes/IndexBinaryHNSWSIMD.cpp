@@ -338,17 +338,22 @@ void IndexBinaryHNSWSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     check_compatible_for_merge(other);
     check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexBinaryHNSWSIMD&>(other);
-    check_not_mapped(
-            bool(codes().mapped) || bool(source.codes().mapped),
-            "IndexBinaryHNSWSIMD::merge_from");
+    check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::merge_from");
     check_ef(
             hnsw.efConstruction,
             "efConstruction",
             "IndexBinaryHNSWSIMD::merge_from");
     const idx_t n = source.ntotal;
     if (n > 0) {
+        // by place: reconstruct takes the ids of a table
         std::vector<uint8_t> moved(n * code_size);
-        source.reconstruct_n(0, n, moved.data());
+        for (idx_t place = 0; place < n; place++) {
+            std::copy_n(
+                    source.codes().codes() +
+                            source.places.vertex(place) * code_size,
+                    code_size,
+                    moved.data() + place * code_size);
+        }
         append(n,
                [&](IndexBinaryFlatSIMD& flat) { flat.add(n, moved.data()); });
     }
