@@ -143,7 +143,8 @@ class GraphSearches {
             }
         };
         walk_all(k, params, search_one);
-        if (is_plain_selection || passes_removed) {
+        // links may not lead to all of many equal vectors
+        if (is_plain_selection || (!sel && k <= ntotal)) {
             complete(wanted, k, scores, labels);
         }
         to_places(k, scores, labels);
