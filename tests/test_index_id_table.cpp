@@ -333,20 +333,33 @@ TEST(IndexIDTable, FilesOfFaissWithAnIdTwice) {
     }
 }
 
-TEST(IndexIDTable, FilesOfFaissBecomeTables) {
+TEST(IndexIDTable, BinaryTablesKeepTheNextIdInFiles) {
     const auto codes = random_bytes(20 * 8, 8);
     const auto index = index_binary_factory(64, "IDMap2,BFlat");
     std::vector<idx_t> ids(20);
     std::iota(ids.begin(), ids.end(), 100);
     index->add_with_ids(20, codes.data(), ids.data());
-    index->remove_ids(faiss::IDSelectorRange(119, 120));
+    index->remove_ids(faiss::IDSelectorRange(115, 120));
+    const auto copy = clone_binary_index(index.get());
+    copy->add(1, codes.data());
+    const auto given = index_ids(*copy);
+    EXPECT_EQ(*std::max_element(given.begin(), given.end()), 120);
+}
+
+TEST(IndexIDTable, FilesOfFaissBecomeTables) {
+    const auto codes = random_bytes(20 * 8, 8);
+    faiss::IndexBinaryFlat flat(64);
+    faiss::IndexBinaryIDMap2 index(&flat);
+    std::vector<idx_t> ids(20);
+    std::iota(ids.begin(), ids.end(), 100);
+    index.add_with_ids(20, codes.data(), ids.data());
     faiss::VectorIOWriter writer;
-    write_index_binary(index.get(), &writer);
+    write_index_binary(&index, &writer);
     faiss::VectorIOReader reader;
     reader.data = writer.data;
     const auto again = read_index_binary(&reader);
     auto& table = dynamic_cast<IndexBinaryIDTable&>(*again);
-    EXPECT_EQ(table.next_id, 119); // FAISS's files do not hold it
+    EXPECT_EQ(table.next_id, 120);
     std::vector<uint8_t> code(8);
     table.reconstruct(103, code.data());
     EXPECT_EQ(code, rows(codes, 8, 3, 4));

@@ -418,10 +418,7 @@ void register_wrappers() {
         return places;
     };
     ids.next_id = [](const Table& i) { return i.next_id; };
-    if constexpr (std::is_same_v<IndexT, Index>) {
-        // a binary table is written as FAISS's ID map
-        ids.is_foreign_to_faiss = true;
-    }
+    ids.is_foreign_to_faiss = true;
     register_index_class(ids);
 
     using Positions = IndexPositions<IndexT>;

@@ -140,15 +140,6 @@ struct Kind<IndexBinary> {
     }
     template <class To>
     static void faiss_write(const IndexBinary* index, To to) {
-        if (const auto* table =
-                    dynamic_cast<const IndexBinaryIDTable*>(index)) {
-            faiss::IndexBinaryIDMap2 map; // does not own its index
-            static_cast<IndexBinary&>(map) = *table;
-            map.id_map = table->id_map;
-            map.index = table->index;
-            faiss_write(&map, to);
-            return;
-        }
         if (!write_where_faiss_fails(*index, to)) {
             faiss::write_index_binary(index, to);
         }
