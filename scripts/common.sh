@@ -63,6 +63,17 @@ configure() {
     "${command[@]}" -G Ninja
 }
 
+# configures build/, in which all is built that users need, and the tests
+configure_release() {
+    configure build -DCMAKE_BUILD_TYPE=Release -DFAISS_EXT_SANITIZE= -DFAISS_EXT_TEST_OBJECTS= \
+        -DFAISS_EXT_BUILD_TESTS=ON -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON"
+}
+
+# run_cpp_tests FOLDER: runs the C++ tests built in FOLDER, side by side
+run_cpp_tests() {
+    "$CTEST" --test-dir "$1" --verbose --no-tests=error --parallel "$(build_jobs)"
+}
+
 # Instruction sets that builds with sanitizers leave out.
 UNCHECKED_TARGETS="HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL"
 
@@ -70,7 +81,8 @@ UNCHECKED_TARGETS="HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL"
 # AddressSanitizer and UndefinedBehaviorSanitizer. The runtimes are shared
 # libraries, so that Python can load what is built. The inner loops are compiled
 # for AVX2 and without vectors only (with Highway 1.0 on x86): what runs does not
-# depend on the processor.
+# depend on the processor. The tests are the compiled ones of build/, linked with the
+# checked library.
 configure_checked() {
     local build="$1" runtimes
     shift
@@ -86,7 +98,7 @@ configure_checked() {
         -DBUILD_SHARED_LIBS=ON -DFAISS_EXT_WERROR=ON \
         -DFAISS_EXT_DISABLED_TARGETS="$UNCHECKED_TARGETS" \
         -DFAISS_EXT_SANITIZE=address,undefined \
-        -DFAISS_EXT_PRECOMPILE=ON \
+        -DFAISS_EXT_PRECOMPILE=ON -DFAISS_EXT_TEST_OBJECTS="$FAISS_EXT_ROOT/build" \
         -DFAISS_EXT_BUILD_TESTS=ON -DFAISS_EXT_BUILD_FUZZERS=ON \
         -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON" "$@"
     # short traces of allocations, which the nightly checks have whole

@@ -98,8 +98,7 @@ stage_arm64() {
 build_package() {
     install_deps build test
     find_tools
-    configure build -DCMAKE_BUILD_TYPE=Release -DFAISS_EXT_BUILD_TESTS=ON \
-        -DFAISS_EXT_BUILD_PYTHON=ON -DFAISS_EXT_SANITIZE= -DPython3_EXECUTABLE="$PYTHON"
+    configure_release
     "$CMAKE" --build build --parallel "$(build_jobs)"
 }
 

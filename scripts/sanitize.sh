@@ -13,7 +13,8 @@
 #   threads   test_concurrency and test_index_concurrent, with ThreadSanitizer
 #
 # By default all of them run. Builds are in build/checked, build/counted and
-# build/threads.
+# build/threads. For cpp and coverage, the C++ tests are compiled in build/, as
+# scripts/test.sh does: only the library is checked and counted.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -44,22 +45,18 @@ pytest_args=("$@")
 export OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
 build=build/checked
 
-# Builds and runs the C++ tests of the build in folder $1.
-run_programs() {
-    "$CMAKE" --build "$1" --parallel "$(build_jobs)" --target tests
-    local program
-    for program in "$1"/tests/test_*; do
-        if [[ -x "$program" && -f "$program" ]]; then
-            echo "$program"
-        fi
-    done | xargs -P "$(build_jobs)" -I '{}' \
-        sh -c '"$1" --gtest_brief=1 >"$1.log" 2>&1 || { cat "$1.log"; exit 1; }
-               echo "$(basename "$1"): $(tail -n 1 "$1.log")"' - '{}'
+# check_with CONFIGURE FOLDER: runs the C++ tests with the library that CONFIGURE
+# makes in FOLDER.
+check_with() {
+    configure_release
+    "$CMAKE" --build build --parallel "$(build_jobs)" --target tests
+    "$1" "$2"
+    "$CMAKE" --build "$2" --parallel "$(build_jobs)" --target tests
+    run_cpp_tests "$2"
 }
 
 run_cpp() {
-    configure_checked "$build"
-    run_programs "$build"
+    check_with configure_checked "$build"
 }
 
 run_python() {
@@ -75,10 +72,9 @@ run_python() {
 
 run_coverage() {
     local counted=build/counted profiles="$PWD/build/counted/profiles"
-    configure_counted "$counted"
     rm -rf "$profiles"
     mkdir -p "$profiles"
-    LLVM_PROFILE_FILE="$profiles/%4m.profraw" run_programs "$counted"
+    LLVM_PROFILE_FILE="$profiles/%4m.profraw" check_with configure_counted "$counted"
     llvm-profdata merge -o "$profiles/all.profdata" "$profiles"/*.profraw
     llvm-cov export -summary-only -instr-profile "$profiles/all.profdata" \
         -object "$counted"/libfaiss_ext.so >"$profiles/all.json"

@@ -27,18 +27,12 @@ install_pyright
 find_tools
 
 cd "$FAISS_EXT_ROOT"
-configure build \
-    -DCMAKE_BUILD_TYPE=Release \
-    -DFAISS_EXT_BUILD_TESTS=ON \
-    -DFAISS_EXT_BUILD_PYTHON=ON \
-    -DFAISS_EXT_SANITIZE= \
-    -DPython3_EXECUTABLE="$PYTHON"
+configure_release
 "$CMAKE" --build build --parallel "$(build_jobs)"
 
-# Tests run side by side. Threads of OpenBLAS that wait keep a processor busy.
+run_cpp_tests build
+# tests run side by side, and threads of OpenBLAS that wait keep a processor busy
 export OPENBLAS_NUM_THREADS=1
-"$CTEST" --test-dir build --output-on-failure --no-tests=error \
-    --parallel "$(build_jobs)"
 # (the packaging test builds by itself, with its own arguments)
 PYTHONPATH="$FAISS_EXT_ROOT/build/python${PYTHONPATH:+:$PYTHONPATH}" \
     env -u FAISS_EXT_CMAKE_ARGS "$PYTHON" -m pytest -q -n "$(build_jobs)" tests/python

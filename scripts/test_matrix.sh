@@ -128,8 +128,7 @@ cpp_tests() {
     configure "$@" -DCMAKE_BUILD_TYPE=Release -DFAISS_EXT_BUILD_TESTS=ON \
         -DFAISS_EXT_WERROR=ON
     "$CMAKE" --build "$1" --parallel "$(build_jobs)"
-    "$CTEST" --test-dir "$1" --output-on-failure --no-tests=error \
-        --parallel "$(build_jobs)"
+    run_cpp_tests "$1"
 }
 
 # python_tests PYTHON ARGUMENT...

@@ -104,7 +104,7 @@ namespace {
 
 constexpr idx_t n = 60, nq = 3;
 
-constexpr long step = is_sanitized ? 7 : 1; // sanitizers are slow
+const long step = is_sanitized ? 7 : 1; // sanitizers are slow
 
 /// Lets each allocation of f fail in turn (every seventh with a sanitizer),
 /// until f succeeds, and calls check after each failure. Returns the number of

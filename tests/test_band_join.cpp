@@ -93,7 +93,7 @@ struct Planted {
 
 class EachPlanted : public testing::TestWithParam<Planted> {
    protected:
-    static constexpr idx_t n = is_sanitized ? 1000 : 8000;
+    const idx_t n = is_sanitized ? 1000 : 8000;
     const std::unique_ptr<Kernel> kernel = kernel_factory(GetParam().kernel);
     const Rows x = planted_pairs(n, GetParam().first, GetParam().second);
     const KernelPairs near{x.get(), *kernel, -GetParam().value};

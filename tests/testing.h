@@ -59,6 +59,9 @@
 #include "io/frame.h"
 #include "simd/pairwise.h"
 
+// defined if the program is linked with AddressSanitizer
+extern "C" void __asan_init() __attribute__((weak));
+
 namespace faiss_ext_test {
 
 using namespace faiss_ext;
@@ -68,17 +71,19 @@ using Floats = std::vector<float>;
 using Bytes = std::vector<uint8_t>;
 using Params = const faiss::SearchParameters*;
 
-#ifdef FAISS_EXT_SANITIZED
-constexpr bool is_sanitized = true;
+/// True if the library is compiled with AddressSanitizer. Then, tests that
+/// measure many cases take some of them.
+inline const bool is_sanitized = &__asan_init != nullptr;
+
 /// FAISS allocates a block for each product of matrices: 16 MB by default,
 /// which AddressSanitizer would mark from end to end each time.
 inline const int block_of_products = [] {
-    faiss::distance_compute_blas_database_bs = 128;
-    return faiss::distance_compute_blas_query_bs = 128;
+    if (is_sanitized) {
+        faiss::distance_compute_blas_database_bs = 128;
+        faiss::distance_compute_blas_query_bs = 128;
+    }
+    return faiss::distance_compute_blas_query_bs;
 }();
-#else
-constexpr bool is_sanitized = false;
-#endif
 
 /// The parts with the vectors of an index that are float as it is, or binary as
 /// it is.
