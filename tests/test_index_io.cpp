@@ -530,7 +530,8 @@ void check_damage(const std::string& string) {
         bytes[i] ^= changes[i % 3] ? changes[i % 3] : 1;
         return bytes;
     };
-    for (size_t i = 0; i < good.size(); i++) {
+    const size_t step = is_sanitized ? 3 : 1;
+    for (size_t i = 0; i < good.size(); i += step) {
         const Bytes part(good.begin(), good.begin() + i);
         ASSERT_TRUE(throws([&] { from_bytes<T>(part); })) << i << " bytes";
         FullWriter writer(i);
@@ -545,7 +546,7 @@ void check_damage(const std::string& string) {
     const Bytes content = content_of(good);
     ASSERT_EQ(sealed(content, magic.c_str()), good);
     idx_t objects = 0, errors = 0;
-    for (size_t i = 0; i < content.size(); i++) {
+    for (size_t i = 0; i < content.size(); i += step) {
         EXPECT_NO_THROW(
                 (survives<T>(sealed(changed(content, i), magic)) ? objects
                                                                  : errors)++)
