@@ -26,16 +26,24 @@ using namespace faiss_ext_test;
 
 namespace {
 
+constexpr size_t num_centers = 30;
+
 /// Codes in clusters, as hashes of real vectors are.
-Bytes clustered(idx_t n, size_t size, int seed) {
+Bytes clustered(
+        idx_t n,
+        size_t size,
+        int seed,
+        std::vector<size_t>* clusters = nullptr) {
     std::mt19937 rng(seed), of_centers(1);
-    constexpr size_t num_centers = 30;
     Bytes centers(num_centers * size), x(n * size);
     for (uint8_t& byte : centers) {
         byte = uint8_t(of_centers());
     }
     for (idx_t i = 0; i < n; i++) {
-        const size_t from = rng() % num_centers * size;
+        const size_t cluster = rng() % num_centers, from = cluster * size;
+        if (clusters) {
+            clusters->push_back(cluster);
+        }
         for (size_t j = 0; j < size; j++) { // each bit flips with chance 1/8
             x[i * size + j] =
                     uint8_t(centers[from + j] ^ (rng() & rng() & rng() & 255));
@@ -191,6 +199,90 @@ TEST(IndexBinaryHNSWSIMD, FiltersLoseNothing) {
         EXPECT_GE(recall(found, exact, k), without - 2 * hoeffding(nq))
                 << percent;
     }
+}
+
+// The nearest allowed codes of most queries are in other clusters.
+TEST(IndexBinaryHNSWSIMD, FiltersOfWholeClustersLoseNothing) {
+    const int d = 128;
+    const idx_t n = 6000, nq = 300, k = 10;
+    std::vector<size_t> clusters;
+    const Bytes x = clustered(n, d / 8, 50, &clusters);
+    const Bytes q = clustered(nq, d / 8, 51);
+    IndexBinaryHNSWSIMD index(d, 16);
+    index.add(n, x.data());
+    IndexBinaryFlatSIMD flat(d);
+    flat.add(n, x.data());
+    std::vector<idx_t> allowed;
+    for (idx_t i = 0; i < n; i++) {
+        if (clusters[i] < 2 * num_centers / 5) {
+            allowed.push_back(i);
+        }
+    }
+    ASSERT_GT(allowed.size(), n / 4); // otherwise all of them are compared
+    faiss::IDSelectorBatch sel(allowed.size(), allowed.data());
+    faiss::SearchParameters params;
+    params.sel = &sel;
+    for (const int ef : {32, 64, 128}) {
+        index.hnsw.efSearch = ef;
+        const double without =
+                recall(search(index, q, k), search(flat, q, k), k);
+        const double with = recall(
+                search(index, q, k, &params), search(flat, q, k, &params), k);
+        EXPECT_GE(with, without - 0.01) << ef;
+    }
+}
+
+// Links lead to equal codes, and from them to others.
+TEST(IndexBinaryHNSWSIMD, EqualCodesAreFound) {
+    const int d = 64;
+    const idx_t n = 2000;
+    for (const idx_t num_equal : {100, 1000, 2000}) {
+        SCOPED_TRACE(num_equal);
+        Bytes x = clustered(n, d / 8, 60);
+        const idx_t step = n / num_equal;
+        for (idx_t i = 0; i < n; i += step) {
+            std::fill_n(&x[i * d / 8], d / 8, 7);
+        }
+        const Bytes q(d / 8, 7), others = clustered(200, d / 8, 63);
+        IndexBinaryHNSWSIMD index(d, 16);
+        index.add(n, x.data());
+        IndexBinaryFlatSIMD flat(d);
+        flat.add(n, x.data());
+        const auto distances = [](const auto& storage, auto&&... arguments) {
+            return search(storage, arguments...).distances;
+        };
+        EXPECT_EQ(distances(index, q, 40), std::vector<int32_t>(40, 0));
+        faiss::IndexBinaryHNSW theirs(d, 16);
+        theirs.add(n, x.data());
+        theirs.hnsw.efSearch = index.hnsw.efSearch = 40;
+        const Found exact = search(flat, others, 10);
+        EXPECT_GE(
+                recall(search(index, others, 10), exact, 10),
+                recall(search(theirs, others, 10), exact, 10) - 0.01);
+        EXPECT_EQ(distances(index, q, n), distances(flat, q, n));
+        index.hnsw.efSearch = n;
+        faiss::RangeSearchResult found(1);
+        index.range_search(1, q.data(), 1, &found);
+        EXPECT_GE(found.lims[1], 0.99 * double(num_equal));
+    }
+}
+
+// A walk of a graph in which no link leads to any other vertex finds one code.
+TEST(IndexBinaryHNSWSIMD, WhatAWalkDoesNotReachIsFound) {
+    const int d = 64;
+    const idx_t n = 300;
+    const Bytes x = clustered(n, d / 8, 61), q = clustered(10, d / 8, 62);
+    IndexBinaryHNSWSIMD index(d, 16);
+    index.add(n, x.data());
+    std::ranges::fill(index.hnsw.neighbors, -1);
+    IndexBinaryFlatSIMD flat(d);
+    flat.add(n, x.data());
+    const faiss::IDSelectorRange most(0, 200);
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelectorRange*>(&most);
+    EXPECT_EQ(search(index, q, 40), search(flat, q, 40));
+    EXPECT_EQ(search(index, q, 40, &params), search(flat, q, 40, &params));
+    EXPECT_EQ(search(index, q, 1).labels.size(), 10u);
 }
 
 TEST(IndexBinaryHNSWSIMD, RangesAreThoseOfAnExhaustiveSearch) {

@@ -17,10 +17,9 @@ class GraphChanges;
 /** Graph search by Hamming distance: a faiss::IndexBinaryHNSW whose codes can
  * be removed, filtered, searched by range, and merged.
  *
- * The graph is FAISS's, and the parameters have the same meaning: M, and in the
- * field hnsw efConstruction and efSearch. Searches support
- * faiss::SearchParametersHNSW, and `sel` of any parameters. Selectors, removed
- * codes and compact() work as in IndexHNSWKernel.
+ * The graph has the parameters of the one of FAISS: M, and in the field hnsw
+ * efConstruction and efSearch. It is built as that of IndexHNSWKernel.
+ * Selectors, equal codes, removed codes and compact() work as there.
  *
  * Results are ordered by distance and then by id. A range search considers the
  * codes that a search would examine, and orders its results by id. If few codes
@@ -114,9 +113,7 @@ struct IndexBinaryHNSWSIMD : faiss::IndexBinaryHNSW {
 
     IndexBinaryHNSWSIMD(std::unique_ptr<IndexBinaryFlatSIMD> flat, int M);
 
-    idx_t num_vertices() const;
     IndexBinaryFlatSIMD& codes() const;
-    void check_not_being_built(const char* where) const;
     GraphChanges changes(Storage& storage);
     /// Links n codes that `store` adds to the storage.
     void append(

@@ -17,13 +17,20 @@ class GraphChanges;
  * is faster than FAISS's class, because its own loops compute the distances to
  * all vertices of a step together.
  *
- * The graph is FAISS's, and the parameters have the same meaning. These are M,
- * and in the field hnsw efConstruction, efSearch, check_relative_distance and
- * search_bounded_queue. Searches support faiss::SearchParametersHNSW, and `sel`
- * of any parameters. With a selector in plain faiss::SearchParameters, efSearch
- * grows as the selected share of the vectors shrinks. If few vectors are
- * selected, all of them are compared. The same happens for a query that finds
- * fewer than k selected vectors among the vectors nearest to it.
+ * The graph has the parameters of the one of FAISS: M, and in the field hnsw
+ * efConstruction, efSearch, check_relative_distance and search_bounded_queue.
+ * It is built in another order, on all threads at once. If many vectors are
+ * equal, a vertex keeps at most half of its links for them, so that walks find
+ * them and also get past them.
+ *
+ * **Selectors.** Searches support faiss::SearchParametersHNSW, and `sel` of any
+ * parameters. With a selector in plain faiss::SearchParameters, efSearch grows
+ * as the selected share of the vectors shrinks. It grows further for a query if
+ * few vectors near it are selected, up to ntotal / 4. If the k nearest are
+ * still uncertain then, all selected vectors are compared with the query. They
+ * are compared for all queries if they are few: at most the largest of ntotal /
+ * 64, min(16384, ntotal / 4) and 4 max(efSearch, k). Without a selector, all
+ * vectors are compared with a query for which the walk finds fewer than k.
  *
  * Strings:
  *
@@ -34,7 +41,7 @@ class GraphChanges;
  *
  * Results are ordered by distance and then by id. A range search considers the
  * vectors that a search would examine, and orders its results by id. If few
- * vectors are selected, all of them are compared.
+ * vectors are selected, as above with k = 0, all of them are compared.
  *
  * **Removal.** A removed vector stays in the storage as a vertex that searches
  * pass but never return. efSearch grows by the share of such vertices. If they
@@ -146,8 +153,6 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
 
     struct Storage;
 
-    idx_t num_vertices() const;
-    void check_not_being_built(const char* where) const;
     IndexFlatKernel& vectors() const;
     GraphChanges changes(Storage& storage);
     /// Links n vectors that `store` adds to the storage.

@@ -3,8 +3,10 @@
 
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <faiss/impl/HNSW.h>
@@ -39,6 +41,27 @@ struct GraphStorage {
     virtual std::function<void()> prepare_exchange(
             const std::vector<int32_t>& vertices) = 0;
 };
+
+/// Returns a GraphStorage::prepare_exchange for a flat index with these codes.
+template <class FlatT, class Codes>
+std::function<void()> exchange_of(
+        FlatT& flat,
+        Codes& codes,
+        const std::vector<int32_t>& vertices) {
+    const size_t size = flat.code_size;
+    auto copies = std::make_shared<Codes>(codes);
+    copies->resize(vertices.size() * size);
+    for (size_t i = 0; i < vertices.size(); i++) {
+        std::copy_n(
+                codes.data() + vertices[i] * size,
+                size,
+                copies->data() + i * size);
+    }
+    return [&flat, &codes, copies, total = idx_t(vertices.size())]() mutable {
+        std::swap(codes, *copies);
+        std::swap(flat.ntotal, total);
+    };
+}
 
 /// Whether the vertices of a graph are being linked, which forbids other calls.
 struct BeingBuilt {

@@ -15,6 +15,7 @@
 #include "core/scratch.h"
 #include "indexes/GraphChanges.h"
 #include "indexes/code_scores.h"
+#include "indexes/graph_checks.h"
 #include "indexes/graph_search.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
@@ -90,21 +91,7 @@ struct IndexBinaryHNSWSIMD::Storage : GraphStorage {
     }
     std::function<void()> prepare_exchange(
             const std::vector<int32_t>& vertices) override {
-        auto copies = flat.xb;
-        const size_t size = flat.code_size;
-        copies.resize(vertices.size() * size);
-        for (size_t i = 0; i < vertices.size(); i++) {
-            std::copy_n(
-                    flat.xb.data() + vertices[i] * size,
-                    size,
-                    copies.data() + i * size);
-        }
-        return [this,
-                copies = std::make_shared<decltype(copies)>(std::move(copies)),
-                total = idx_t(vertices.size())]() mutable {
-            std::swap(flat.xb, *copies);
-            std::swap(flat.ntotal, total);
-        };
+        return exchange_of(flat, flat.xb, vertices);
     }
 };
 
@@ -120,50 +107,25 @@ GraphChanges IndexBinaryHNSWSIMD::changes(Storage& storage) {
     return {hnsw, places, ntotal, is_being_built, storage};
 }
 
-void IndexBinaryHNSWSIMD::check_not_being_built(const char* where) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            !is_being_built,
-            "IndexBinaryHNSWSIMD::%s: the graph is being built; do not use the index in a progress function",
-            where);
-}
-
-idx_t IndexBinaryHNSWSIMD::num_vertices() const {
-    return idx_t(hnsw.offsets.size()) - 1;
-}
-
 idx_t IndexBinaryHNSWSIMD::num_removed() const {
     return idx_t(places.places.size() - places.vertices.size());
 }
 
 void IndexBinaryHNSWSIMD::check_graph(const char* where) const {
-    check_not_being_built(where);
-    const idx_t total = ntotal + num_removed();
-    if (num_vertices() != total || !storage || storage->ntotal != total) {
-        check_counts(*this);
-    }
-    const bool has_places =
-            places.are_equal() || places.vertices.size() == size_t(ntotal);
-    const bool has_entry = ntotal > 0 || hnsw.entry_point != -1;
+    check_not_being_built(is_being_built, "IndexBinaryHNSWSIMD", where);
+    check_graph_of(*this, "IndexBinaryHNSWSIMD", where);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            has_places && graph_fits(hnsw, total, has_entry) &&
-                    codes().num_bytes() == size_t(total) * code_size,
-            "IndexBinaryHNSWSIMD::%s: the graph's entry point, levels and links are inconsistent; reset the index and add the codes again",
-            where);
+            codes().num_bytes() == size_t(storage->ntotal) * code_size,
+            "IndexBinaryHNSWSIMD::%s: the storage has %zu bytes, expected %zu",
+            where,
+            codes().num_bytes(),
+            size_t(storage->ntotal) * code_size);
 }
 
 void IndexBinaryHNSWSIMD::add(idx_t n, const uint8_t* x) {
     check_graph("add");
     check_batch(n, x, "IndexBinaryHNSWSIMD::add");
-    const size_t levels = hnsw.levels.size();
-    const idx_t total = num_vertices();
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            levels == size_t(total) ||
-                    (places.are_equal() && levels == size_t(total + n)),
-            "IndexBinaryHNSWSIMD::add: the graph has levels for %zu codes, expected %" PRId64
-            ", or %" PRId64 " with the new ones",
-            levels,
-            int64_t(total),
-            int64_t(total + n));
+    check_levels(*this, n, "IndexBinaryHNSWSIMD");
     check_ef(hnsw.efConstruction, "efConstruction", "IndexBinaryHNSWSIMD::add");
     if (n > 0) {
         append(n, [&](IndexBinaryFlatSIMD& flat) { flat.add(n, x); });
@@ -361,7 +323,7 @@ void IndexBinaryHNSWSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 }
 
 void IndexBinaryHNSWSIMD::reset() {
-    check_not_being_built("reset");
+    check_not_being_built(is_being_built, "IndexBinaryHNSWSIMD", "reset");
     IndexBinaryHNSW::reset();
     places = {};
 }

@@ -13,6 +13,7 @@
 #include "core/parallel.h"
 #include "core/ranking.h"
 #include "indexes/GraphChanges.h"
+#include "indexes/graph_checks.h"
 #include "indexes/graph_search.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
@@ -56,34 +57,13 @@ IndexFlatKernel& IndexHNSWKernel::vectors() const {
     return *flat;
 }
 
-void IndexHNSWKernel::check_not_being_built(const char* where) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            !is_being_built,
-            "IndexHNSWKernel::%s: the graph is being built; do not use the index in a progress function",
-            where);
-}
-
-idx_t IndexHNSWKernel::num_vertices() const {
-    return idx_t(hnsw.offsets.size()) - 1;
-}
-
 idx_t IndexHNSWKernel::num_removed() const {
     return idx_t(places.places.size() - places.vertices.size());
 }
 
 void IndexHNSWKernel::check_graph(const char* where) const {
-    check_not_being_built(where);
-    const idx_t total = ntotal + num_removed();
-    if (num_vertices() != total || !storage || storage->ntotal != total) {
-        check_counts(*this);
-    }
-    const bool has_places =
-            places.are_equal() || places.vertices.size() == size_t(ntotal);
-    const bool has_entry = ntotal > 0 || hnsw.entry_point != -1;
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            has_places && graph_fits(hnsw, total, has_entry),
-            "IndexHNSWKernel::%s: the graph's entry point, levels and links are inconsistent; reset the index and add the vectors again",
-            where);
+    check_not_being_built(is_being_built, "IndexHNSWKernel", where);
+    check_graph_of(*this, "IndexHNSWKernel", where);
 }
 
 struct IndexHNSWKernel::Storage : GraphStorage {
@@ -107,21 +87,7 @@ struct IndexHNSWKernel::Storage : GraphStorage {
     }
     std::function<void()> prepare_exchange(
             const std::vector<int32_t>& vertices) override {
-        auto codes = flat.codes;
-        const size_t size = flat.code_size;
-        codes.resize(vertices.size() * size);
-        for (size_t i = 0; i < vertices.size(); i++) {
-            std::copy_n(
-                    flat.codes.data() + vertices[i] * size,
-                    size,
-                    codes.data() + i * size);
-        }
-        return [this,
-                copies = std::make_shared<decltype(codes)>(std::move(codes)),
-                total = idx_t(vertices.size())]() mutable {
-            std::swap(flat.codes, *copies);
-            std::swap(flat.ntotal, total);
-        };
+        return exchange_of(flat, flat.codes, vertices);
     }
 };
 
@@ -131,16 +97,7 @@ GraphChanges IndexHNSWKernel::changes(Storage& storage) {
 
 void IndexHNSWKernel::add(idx_t n, const float* x) {
     check_graph("add");
-    const size_t levels = hnsw.levels.size();
-    const idx_t total = num_vertices();
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            levels == size_t(total) ||
-                    (places.are_equal() && levels == size_t(total + n)),
-            "IndexHNSWKernel::add: the graph has levels for %zu vectors, expected %" PRId64
-            ", or %" PRId64 " with the new ones",
-            levels,
-            int64_t(total),
-            int64_t(total + n));
+    check_levels(*this, n, "IndexHNSWKernel");
     check_trained(is_trained, "IndexHNSWKernel::add");
     check_ef(hnsw.efConstruction, "efConstruction", "IndexHNSWKernel::add");
     if (n == 0) {
@@ -393,7 +350,7 @@ void IndexHNSWKernel::sa_decode(idx_t, const uint8_t*, float*) const {
 }
 
 void IndexHNSWKernel::reset() {
-    check_not_being_built("reset");
+    check_not_being_built(is_being_built, "IndexHNSWKernel", "reset");
     IndexHNSW::reset();
     places = {};
 }

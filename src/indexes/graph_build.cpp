@@ -25,12 +25,17 @@ using Links = std::vector<int32_t>;
 struct Candidate {
     ScoredVertex vertex;
     bool is_selected = false;
-
-    bool operator<(const Candidate& other) const {
-        return std::pair(vertex.score, vertex.id) <
-                std::pair(other.vertex.score, other.vertex.id);
-    }
 };
+
+/// A number for each vertex by which it puts vertices with equal scores in an
+/// order. If all preferred those of the lowest ids, no links would lead to the
+/// other ones.
+uint32_t tie_mask_of(int32_t vertex) {
+    uint32_t mixed = uint32_t(vertex) + 1; // mixed as by MurmurHash3
+    mixed = (mixed ^ mixed >> 16) * 0x85ebca6b;
+    mixed = (mixed ^ mixed >> 13) * 0xc2b2ae35;
+    return mixed ^ mixed >> 16;
+}
 
 /// Rows of selected neighbours.
 struct SelectedRows {
@@ -69,7 +74,9 @@ struct SelectedRows {
 /// Returns all candidates if they are fewer than `most`, as FAISS does.
 /// Otherwise goes through them from the nearest on and keeps each that is
 /// nearer to the vertex than to those already kept (algorithm 4 of Malkov and
-/// Yashunin, arXiv 1603.09320).
+/// Yashunin, arXiv 1603.09320). Of vertices that are all as near as the nearest
+/// one, it keeps at most a half of `most`, unless there are too few others:
+/// many equal vectors need links to other ones.
 Links select_neighbors(
         const VertexScores& scores,
         const std::vector<Candidate>& ascending,
@@ -83,12 +90,17 @@ Links select_neighbors(
     }
     SelectedRows before(scores, most), added(scores, most);
     const Scratch row(scores.d());
-    Links links;
+    Links links, ties;
     for (size_t i = 0; i < ascending.size() && links.size() < most; i++) {
         if (i + 1 < ascending.size()) {
             scores.prefetch(ascending[i + 1].vertex.id);
         }
         const auto [vertex, is_selected] = ascending[i];
+        if (links.size() >= most / 2 &&
+            vertex.score == ascending[0].vertex.score) {
+            ties.push_back(vertex.id);
+            continue;
+        }
         scores.decode(vertex.id, row.get());
         if (added.any_within(row.get(), vertex.score) ||
             (!is_selected && before.any_within(row.get(), vertex.score))) {
@@ -97,6 +109,8 @@ Links select_neighbors(
         (is_selected ? before : added).add(row.get());
         links.push_back(vertex.id);
     }
+    ties.resize(std::min(ties.size(), most - links.size()));
+    links.insert(links.end(), ties.begin(), ties.end());
     return links;
 }
 
@@ -294,7 +308,17 @@ class Builder {
         for (size_t i = 0; i < others.size(); i++) {
             candidates.push_back({{values[i], others[i]}, i < num_selected});
         }
-        std::sort(candidates.begin(), candidates.end());
+        // another order each time, so that new links are kept as often as old
+        const uint32_t mask = tie_mask_of(vertex) ^ tie_mask_of(others.back());
+        const auto key = [mask](const Candidate& c) {
+            return std::pair(c.vertex.score, uint32_t(c.vertex.id) ^ mask);
+        };
+        std::sort(
+                candidates.begin(),
+                candidates.end(),
+                [&](const Candidate& a, const Candidate& b) {
+                    return key(a) < key(b);
+                });
         // leave room, or each of the next links would need a selection
         return select_neighbors(scores, candidates, num_slots - num_slots / 5);
     }
@@ -372,6 +396,7 @@ class Builder {
             const float* earlier_scores) const {
         const ThreadWalk memory;
         GraphWalk& walk = *memory;
+        walk.tie_mask = tie_mask_of(vertex);
         const auto score = [&](size_t n, const int32_t* ids, float* out) {
             scores(x, n, ids, out);
         };
@@ -388,7 +413,7 @@ class Builder {
         ScoredVertex start = walk.descend(hnsw, top, breadth_above(), score);
         for (int level = std::min(top, hnsw.max_level); level >= 0; level--) {
             const size_t ef = breadth_on(level);
-            walk.selected.clear(ef);
+            walk.selected.clear(ef, walk.tie_mask);
             met(start);
             walk.walk(hnsw, level, start, ef, {ef}, score, met);
             start = walk.frontier[0];

@@ -118,19 +118,26 @@ class GraphSearches {
         const bool selects = sel || passes_removed;
         const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
             Frontier& selected = walk.selected;
-            if (selects) {
+            for (size_t times = wider ? 2 : 1;; times *= 4) {
                 selected.clear(k);
-                run([&](ScoredVertex v) {
-                    if (wanted.is_member(v.id)) {
-                        selected.push(v);
-                    }
-                });
-            } else {
-                run([](ScoredVertex) {});
-            }
-            if (wider && !is_complete(selected, walk.frontier, k)) {
-                labels[(i + 1) * k - 1] = -1; // `complete` searches for it
-                return;
+                if (selects) {
+                    run(times, [&](ScoredVertex v) {
+                        if (wanted.is_member(v.id)) {
+                            selected.push(v);
+                        }
+                    });
+                } else {
+                    run(times, [](ScoredVertex) {});
+                }
+                if (!wider || is_complete(selected, walk.frontier, k)) {
+                    break;
+                }
+                // from then on, most_compared expects scans to be faster
+                if (!walk.frontier.is_full() ||
+                    16 * walk.frontier.size() > size_t(ntotal)) {
+                    labels[(i + 1) * k - 1] = -1; // `complete` searches for it
+                    return;
+                }
             }
             const Frontier& best = selects ? selected : walk.frontier;
             for (idx_t j = 0; j < k; j++) {
@@ -179,7 +186,7 @@ class GraphSearches {
             return found;
         }
         walk_all(1, params, [&](idx_t i, GraphWalk&, auto&& run) {
-            run([&](ScoredVertex v) {
+            run(1, [&](ScoredVertex v) {
                 if (wanted.is_member(v.id) && is_within(v.score)) {
                     found[i].push_back({v.score, int32_t(places.place(v.id))});
                 }
@@ -197,18 +204,24 @@ class GraphSearches {
         return idx_t(hnsw.offsets.size()) - 1;
     }
 
-    /// Whether a walk has kept k selected vertices among the nearest ones.
-    /// Selected vertices beyond these may have nearer ones that it has not met.
-    static bool is_complete(
-            const Frontier& selected,
-            const Frontier& kept,
-            idx_t k) {
-        return selected.size() == size_t(k) &&
-                selected[k - 1].score <= kept[kept.size() - 1].score;
+    /// Whether a walk has kept k selected vertices, and as many farther ones
+    /// for each as it keeps without a selector. Otherwise it may not have met
+    /// the nearest ones: few vertices near the query are selected.
+    bool is_complete(const Frontier& selected, const Frontier& kept, idx_t k)
+            const {
+        if (selected.size() < size_t(k)) {
+            return false;
+        }
+        const float last = selected[k - 1].score;
+        const double expected = double(k) /
+                double(std::max<idx_t>(hnsw.efSearch, k)) * double(kept.size());
+        return last <= kept[kept.size() - 1].score &&
+                double(kept.num_better(last)) <= expected;
     }
 
-    /// Calls found(query, walk, run) for each query. run(met) walks the graph
-    /// and calls met(vertex) for all vertices that it meets.
+    /// Calls found(query, walk, run) for each query. run(times, met) walks the
+    /// graph, keeps that many times as many vertices as a search does, and
+    /// calls met(vertex) for all vertices that it meets.
     template <class Found>
     void walk_all(idx_t k, const faiss::SearchParameters* params, Found&& found)
             const {
@@ -244,12 +257,18 @@ class GraphSearches {
                         score(i, m, vertices, out);
                     };
             walk.num_scores = 0;
-            found(i, walk, [&](auto&& met) {
+            found(i, walk, [&](size_t times, auto&& met) {
                 if (ntotal > 0) {
                     const ScoredVertex start =
                             walk.descend(hnsw, 0, breadth_above, of_query);
                     met(start);
-                    walk.walk(hnsw, 0, start, kept, limits, of_query, met);
+                    WalkLimits wider = limits;
+                    wider.best *= times;
+                    if (wider.steps == ef + 1) { // they are limited
+                        wider.steps *= times;
+                    }
+                    walk.walk(
+                            hnsw, 0, start, kept * times, wider, of_query, met);
                 } else {
                     walk.frontier.clear(0);
                 }

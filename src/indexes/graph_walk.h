@@ -68,9 +68,12 @@ struct ScoredVertex {
  */
 class Frontier {
    public:
-    void clear(size_t new_capacity) {
+    /// @param new_tie_mask  if it is not 0, vertices with equal scores are in
+    ///                      the order of the exclusive or of their ids and this
+    void clear(size_t new_capacity, uint32_t new_tie_mask = 0) {
         keys.clear();
         capacity = new_capacity;
+        tie_mask = new_tie_mask & ~sign;
         first_open = 0;
     }
 
@@ -78,10 +81,20 @@ class Frontier {
         return keys.size();
     }
 
+    bool is_full() const {
+        return keys.size() == capacity;
+    }
+
     ScoredVertex operator[](size_t i) const {
         const uint32_t bits = uint32_t(keys[i] >> 32);
         return {std::bit_cast<float>(bits >> 31 ? bits ^ sign : ~bits),
-                int32_t(uint32_t(keys[i]) >> 1)};
+                int32_t(uint32_t(keys[i]) >> 1 ^ tie_mask)};
+    }
+
+    /// How many vertices have a better score.
+    size_t num_better(float score) const {
+        const uint64_t first = key_of({score, 0}) >> 32 << 32;
+        return std::lower_bound(keys.begin(), keys.end(), first) - keys.begin();
     }
 
     /// Inserts the vertex if it is among the best.
@@ -120,12 +133,12 @@ class Frontier {
 
     /// Sort key: the score, then the id. The last bit is set once the walk has
     /// expanded the vertex.
-    static uint64_t key_of(ScoredVertex v) {
+    uint64_t key_of(ScoredVertex v) const {
         const uint32_t bits = std::bit_cast<uint32_t>(
                 std::isnan(v.score) ? std::numeric_limits<float>::quiet_NaN()
                                     : v.score);
         const uint32_t ordered = bits & sign ? ~bits : bits ^ sign;
-        return uint64_t(ordered) << 32 | uint32_t(v.id) << 1;
+        return uint64_t(ordered) << 32 | (uint32_t(v.id) ^ tie_mask) << 1;
     }
 
     /// Returns how many of the first n keys come before `key`. The bisection
@@ -142,6 +155,7 @@ class Frontier {
 
     std::vector<uint64_t> keys; ///< ascending
     size_t capacity = 0, first_open = 0;
+    uint32_t tie_mask = 0;
 };
 
 /// Limits of a walk.
@@ -162,6 +176,7 @@ class GraphWalk {
     Frontier frontier;
     Frontier selected;     ///< results that are not the whole frontier
     size_t num_scores = 0; ///< computed since the last reset to 0
+    uint32_t tie_mask = 0; ///< of the frontier
 
     /// Walks from a vertex on a level and keeps the best vertices in the
     /// frontier. Calls met(vertex) for each vertex that is met after the first.
@@ -176,7 +191,7 @@ class GraphWalk {
             Met&& met) {
         visited.clear(hnsw.levels.size());
         visited.set(start.id);
-        frontier.clear(kept);
+        frontier.clear(kept, tie_mask);
         frontier.push(start);
         for (size_t left = limits.steps; left > 0; left -= open.size()) {
             open.clear();
@@ -268,6 +283,7 @@ struct ThreadWalk {
         if (!walk) {
             walk = std::make_unique<GraphWalk>();
         }
+        walk->tie_mask = 0;
     }
     ~ThreadWalk() {
         kept() = std::move(walk);
