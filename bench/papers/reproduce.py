@@ -30,7 +30,7 @@ import vectors  # noqa: E402
 from experiments import ALL, Run  # noqa: E402
 
 
-def parse_arguments():
+def parse_arguments(words):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -41,7 +41,7 @@ def parse_arguments():
     parser.add_argument("--resume", action="store_true", help="leave out experiments whose results the folder has with the same settings")
     parser.add_argument("--docs", type=Path, help="folder in which to write reproduction.md, beside the folder of results")
     parser.add_argument("--list", action="store_true", help="list the experiments")
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     if args.docs and args.out:
         parser.error("--docs keeps the results in its folder reproduction; it cannot be given with --out")
     args.out = args.docs / "reproduction" if args.docs else args.out or Path("reproduction")
@@ -59,8 +59,8 @@ def parse_arguments():
     return args
 
 
-def main():
-    args = parse_arguments()
+def main(words=None):
+    args = parse_arguments(words)
     chosen = [e for e in ALL.values() if not args.only or e.name.startswith(tuple(args.only))]
     if args.list:
         for e in chosen:

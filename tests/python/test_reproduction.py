@@ -18,7 +18,7 @@ stats = pytest.importorskip("scipy.stats")
 metrics = pytest.importorskip("sklearn.metrics")
 
 FOLDER = ROOT / "bench" / "papers"
-NAMES = ("measures", "vectors")
+NAMES = ("measures", "vectors", "reproduce")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def papers():
     yield SimpleNamespace(**{name: importlib.import_module(name) for name in NAMES})
     sys.path[:] = before[0]
     for name in set(sys.modules) - before[1]:
-        if name in (*NAMES, "sets", "datasets"):
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(ROOT / "bench")):
             del sys.modules[name]
 
 
@@ -142,14 +142,16 @@ def test_findings_hold_in_a_quick_run(environment, tmp_path):
     assert not failed, "\n".join(failed)
 
 
-def test_what_belongs_together(environment, tmp_path):
+def test_what_belongs_together(papers, capsys, tmp_path):
     """Interrupted runs go on where they stopped, but results of other settings are not mixed with these."""
     def run(*arguments, fails=None):
-        command = [sys.executable, FOLDER / "reproduce.py", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        assert (done.returncode != 0) == bool(fails), done.stderr[-2000:]
-        assert (fails or "") in done.stderr
-        return done.stdout
+        if fails:
+            with pytest.raises(SystemExit) as stopped:
+                papers.reproduce.main([*map(str, arguments)])
+            assert fails in capsys.readouterr().err + str(stopped.value)
+        else:
+            papers.reproduce.main([*map(str, arguments)])
+        return capsys.readouterr().out
 
     docs, out, name = tmp_path / "docs", tmp_path / "docs" / "reproduction", "004-fig3"
     quick = ("--quick", "--only", name, "--resume", "--docs", docs)
