@@ -13,7 +13,8 @@
 #   tidy       clang-tidy, for all sources
 #   papers     all experiments of the papers and the benchmark of large indexes, with
 #              small settings
-#   package    pip compiles the package from its source archive
+#   package    pip compiles the package from its source archive; mypy compares its
+#              types with what can be called
 #   mutants    check that the tests notice each of more than a hundred faults in src/
 #   machines   blank Debian 12 and Debian 13 systems (needs root), and the wheel if
 #              FAISS_EXT_FAISS_INCLUDE names the folder of FAISS's headers
@@ -74,8 +75,9 @@ stage_papers() {
 
 stage_package() {
     build_package
-    FAISS_EXT_COMPILE_PACKAGE=1 PYTHONPATH="$PWD/build/python${PYTHONPATH:+:$PYTHONPATH}" \
-        "$PYTHON" -m pytest -q tests/python/test_packaging.py
+    FAISS_EXT_COMPILE_PACKAGE=1 FAISS_EXT_CHECK_STUBS=1 \
+        PYTHONPATH="$PWD/build/python${PYTHONPATH:+:$PYTHONPATH}" \
+        "$PYTHON" -m pytest -q tests/python/test_packaging.py tests/python/test_api.py
 }
 
 stage_mutants() {

@@ -32,7 +32,7 @@ clang-tidy --version | grep version
 said="$(mktemp)"
 trap 'rm -f "$said"' EXIT
 status=0
-printf '%s\n' "${files[@]}" | xargs -P "$(build_jobs)" -n 4 \
+printf '%s\n' "${files[@]}" | xargs -P "$(build_jobs)" -n 1 \
     clang-tidy -quiet -p build/checked 2>"$said" || status=1
 # a .clang-tidy that it cannot read, say, which it does not count as a failure
 if grep -vE '^[0-9]+ warnings? (and [0-9]+ errors? )?generated|^Suppressed |^Use -' "$said"; then

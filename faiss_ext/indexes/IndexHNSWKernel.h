@@ -26,11 +26,11 @@ class GraphChanges;
  * **Selectors.** Searches support faiss::SearchParametersHNSW, and `sel` of any
  * parameters. With a selector in plain faiss::SearchParameters, efSearch grows
  * as the selected share of the vectors shrinks. It grows further for a query if
- * few vectors near it are selected, up to ntotal / 4. If the k nearest are
- * still uncertain then, all selected vectors are compared with the query. They
- * are compared for all queries if they are few: at most the largest of ntotal /
- * 64, min(16384, ntotal / 4) and 4 max(efSearch, k). Without a selector, all
- * vectors are compared with a query for which the walk finds fewer than k.
+ * few vectors near it are selected. If comparing all selected vectors with this
+ * query is faster, they are compared. They are compared with all queries if
+ * they are few: at most the largest of ntotal / 64, min(16384, ntotal / 4) and
+ * 4 max(efSearch, k). Without a selector, all vectors are compared with a query
+ * for which the walk finds fewer than k.
  *
  * Strings:
  *

@@ -78,6 +78,7 @@ class GraphSearches {
         const VertexSelector wanted(places, sel);
         const bool is_plain_selection = sel && is_plain(params);
         std::unique_ptr<faiss::SearchParameters> wider;
+        double num_selected = 0;
         if (is_plain_selection) {
             const Selected selected(
                     *sel,
@@ -95,8 +96,9 @@ class GraphSearches {
                 to_places(k, scores, labels);
                 return;
             }
-            wider = params_of_graph(hnsw, selected.fraction);
+            wider = params_of_graph(hnsw, k, selected.fraction);
             params = wider.get();
+            num_selected = selected.fraction * double(ntotal);
         }
         const bool passes_removed = !places.are_equal() && !sel;
         if (passes_removed) {
@@ -118,7 +120,7 @@ class GraphSearches {
         const bool selects = sel || passes_removed;
         const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
             Frontier& selected = walk.selected;
-            for (size_t times = wider ? 2 : 1;; times *= 4) {
+            for (double times = wider ? 1.5 : 1;; times *= 3) {
                 selected.clear(k);
                 if (selects) {
                     run(times, [&](ScoredVertex v) {
@@ -132,9 +134,9 @@ class GraphSearches {
                 if (!wider || is_complete(selected, walk.frontier, k)) {
                     break;
                 }
-                // from then on, most_compared expects scans to be faster
+                // keeping a vertex takes as long as comparing 16 in a scan
                 if (!walk.frontier.is_full() ||
-                    16 * walk.frontier.size() > size_t(ntotal)) {
+                    3 * 16 * double(walk.frontier.size()) > num_selected) {
                     labels[(i + 1) * k - 1] = -1; // `complete` searches for it
                     return;
                 }
@@ -257,18 +259,21 @@ class GraphSearches {
                         score(i, m, vertices, out);
                     };
             walk.num_scores = 0;
-            found(i, walk, [&](size_t times, auto&& met) {
+            found(i, walk, [&](double times, auto&& met) {
+                const auto scaled = [&](size_t number) {
+                    return size_t(std::ceil(times * double(number)));
+                };
                 if (ntotal > 0) {
                     const ScoredVertex start =
                             walk.descend(hnsw, 0, breadth_above, of_query);
                     met(start);
                     WalkLimits wider = limits;
-                    wider.best *= times;
+                    wider.best = scaled(limits.best);
                     if (wider.steps == ef + 1) { // they are limited
-                        wider.steps *= times;
+                        wider.steps = scaled(limits.steps);
                     }
                     walk.walk(
-                            hnsw, 0, start, kept * times, wider, of_query, met);
+                            hnsw, 0, start, scaled(kept), wider, of_query, met);
                 } else {
                     walk.frontier.clear(0);
                 }

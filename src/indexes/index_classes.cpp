@@ -797,7 +797,7 @@ void register_float_classes() {
                 : "";
     };
     hnsw.params_for_selected = [](const faiss::IndexHNSW& i, double selected) {
-        return params_of_graph(i.hnsw, selected);
+        return params_of_graph(i.hnsw, 0, selected);
     };
     hnsw.counts = [](const faiss::IndexHNSW& i) {
         return std::vector<std::pair<std::string, idx_t>>{

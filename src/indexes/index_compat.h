@@ -194,14 +194,15 @@ void set_graph_params(Params& params, const faiss::HNSW& hnsw) {
 }
 
 /// Search parameters for a graph of which a part of the vertices is selected.
-/// The nearest selected vertices lie farther away.
+/// The k nearest selected vertices lie farther away.
 inline std::unique_ptr<faiss::SearchParameters> params_of_graph(
         const faiss::HNSW& hnsw,
+        idx_t k,
         double selected) {
     auto params = std::make_unique<faiss::SearchParametersHNSW>();
     set_graph_params(*params, hnsw);
-    params->efSearch =
-            int(std::min<double>(std::ceil(hnsw.efSearch / selected), max_ef));
+    const auto ef = double(std::max<idx_t>(hnsw.efSearch, k));
+    params->efSearch = int(std::min<double>(std::ceil(ef / selected), max_ef));
     return params;
 }
 
