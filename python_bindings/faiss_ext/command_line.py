@@ -338,7 +338,7 @@ def ids_given(word, read=read_ids):
     path, part = file_and_part(word)
     if not os.path.exists(path):
         raise VectorFileError(f"{word}: neither a file nor a list of ids, such "
-                              "as 3,17,20-30")
+                              "as 3,17,20-30; negative ids are read from a file")
     return read(path, part)
 
 

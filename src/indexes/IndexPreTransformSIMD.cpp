@@ -300,7 +300,16 @@ void check_same_chain(
             chain.size(),
             other.size());
     for (size_t i = 0; i < chain.size(); i++) {
-        chain[i]->check_identical(*other[i]);
+        bool are_identical = true;
+        try {
+            chain[i]->check_identical(*other[i]);
+        } catch (const faiss::FaissException&) {
+            are_identical = false;
+        }
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                are_identical,
+                "cannot merge: the transformations differ at position %zu; train one index, and make the others as copies of it",
+                i);
     }
 }
 

@@ -2,18 +2,23 @@
 #include "indexes/supported_calls.h"
 
 #include <cinttypes>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
 #include <vector>
 
+#include <faiss/IndexAdditiveQuantizerFastScan.h>
 #include <faiss/IndexFlat.h>
+#include <faiss/IndexFlatCodes.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/IndexLattice.h>
 #include <faiss/IndexNSG.h>
+#include <faiss/IndexPQFastScan.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissException.h>
+#include <faiss/utils/random.h>
 
 #include <faiss_ext/core/Transform.h>
 
@@ -304,6 +309,40 @@ bool are_flat_alike(const faiss::Index& index, const faiss::Index& other) {
             are_flat_alike(*chain->index, *others->index);
 }
 
+/// Whether codes of both stand for the same vectors. Decodes some.
+bool are_decoded_alike(
+        const faiss::IndexFlatCodes& index,
+        const faiss::IndexFlatCodes& other) {
+    constexpr size_t n = 16;
+    const size_t size = index.code_size, d = index.d;
+    if (other.code_size != size || index.is_trained != other.is_trained) {
+        return false;
+    }
+    std::vector<uint8_t> codes(n * size);
+    faiss::byte_rand(codes.data(), codes.size(), 1);
+    std::vector<float> ours(n * d), theirs(n * d);
+    index.sa_decode(n, codes.data(), ours.data());
+    other.sa_decode(n, codes.data(), theirs.data());
+    return std::memcmp(ours.data(), theirs.data(), n * d * sizeof(float)) == 0;
+}
+
+/// Whether two indexes of the same class of FAISS have learnt the same codes.
+/// FAISS does not compare the tables of flat indexes.
+bool have_same_codes(const AnyIndex& index, const AnyIndex& other) {
+    if (const auto* fast = index.as<faiss::IndexPQFastScan>()) {
+        return fast->pq.centroids ==
+                other.as<faiss::IndexPQFastScan>()->pq.centroids;
+    }
+    using AdditiveFastScan = faiss::IndexAdditiveQuantizerFastScan;
+    if (const auto* fast = index.as<AdditiveFastScan>()) {
+        return fast->aq->codebooks ==
+                other.as<AdditiveFastScan>()->aq->codebooks;
+    }
+    const auto* codes = index.as<faiss::IndexFlatCodes>();
+    return !codes ||
+            are_decoded_alike(*codes, *other.as<faiss::IndexFlatCodes>());
+}
+
 } // namespace
 
 void check_merge(const AnyIndex& index, const AnyIndex& other) {
@@ -335,7 +374,9 @@ void check_merge(const AnyIndex& index, const AnyIndex& other) {
     if (index.type() == other.type()) {
         check_same_dimension_and_metric(index, other);
     }
-    if (fails([&] { check(other); })) {
+    const bool have_other_codes =
+            index.type() == other.type() && !have_same_codes(index, other);
+    if (have_other_codes || fails([&] { check(other); })) {
         const std::string name = index.class_name();
         if (fails([&] { check(index); })) {
             throw UnsupportedError(format_message(

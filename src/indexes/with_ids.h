@@ -22,6 +22,7 @@
 #include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 
+#include "core/check.h"
 #include "core/errors.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
@@ -335,6 +336,7 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             check_compatible_for_merge(*shared->index);
             return;
         }
+        check_not_itself(&other == this);
         const auto* source = dynamic_cast<const WithIds*>(&other);
         check_kind_for_merge(source);
         const bool have_tables = ids || (source && source->ids);
@@ -357,6 +359,7 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             shared->change([&](IndexT& from) { merge_from(from, add_id); });
             return;
         }
+        check_not_itself(&other == this);
         auto* source = dynamic_cast<WithIds*>(&other);
         check_kind_for_merge(source);
         const bool have_tables = ids || (source && source->ids);
@@ -364,8 +367,7 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
         const bool has_lists = lists_keep_ids(this);
         const bool needs_table =
                 add_id != this->ntotal && (add_id != 0 || has_lists);
-        if (is_called_inside() || !source || source == this ||
-            !(have_tables || needs_table)) {
+        if (is_called_inside() || !source || !(have_tables || needs_table)) {
             C::merge_from(other, source && !has_lists ? 0 : add_id);
             return;
         }

@@ -1825,6 +1825,45 @@ def test_merges_of_other_metrics(string):
         assert one.ntotal == two.ntotal == 300
 
 
+@pytest.mark.parametrize("string", ["PQ8x4", "SQ8", "RQ2x4", "LSQ2x4", "PQ8x4fs", "PCA8,Flat", "ITQ8,LSH", "IVF2,Flat", "IVF2,SQ8"])
+@pytest.mark.parametrize("frame", ["HKM1(chi2),{}", "Concurrent,{}", "HKM1(chi2),{},Refine(KFlat(chi2))"])
+def test_merges_of_indexes_trained_on_other_vectors(frame, string):
+    x, y = histograms(300), histograms(300, seed=2) ** 4
+    one, two, copy = (faiss.index_factory(D, frame.format(string)) for _ in range(3))
+    for index, training in ((one, x), (two, y)):
+        index.train(training)
+        index.add(training[:50])
+    copy = faiss.clone_index(one)
+    for call in (lambda: one.merge_from(two, 50), lambda: one.check_compatible_for_merge(two)):
+        with pytest.raises(RuntimeError, match="cannot merge: .*(same parameters and training|train one index)"):
+            call()
+    assert one.ntotal == two.ntotal == 50
+    one.merge_from(copy, 50)
+    assert one.ntotal == 100 and copy.ntotal == 0
+
+
+@pytest.mark.parametrize("make, string", [
+    *((faiss_ext.index_binary_factory, s) for s in ("BFlat", "BIVF2", "BIVF2_HNSW8", "BConcurrent,BIVF2", "BHNSW8", "BPerm", "BKFlat(jaccard)")),
+    *((faiss.index_factory, s) for s in ("KFlat(chi2)", "KIVF2", "HKM1(chi2),IVF2,Flat", "Concurrent,IVF2,Flat", "HKM1(chi2),PQ8x4",
+                                         "HNSW8,KFlat(chi2)", GAUSSIAN + ",BIVF2", GAUSSIAN + ",BFlat,Refine(KFlat(chi2))"))])
+@pytest.mark.parametrize("removes", [False, True])
+def test_merges_with_itself(make, string, removes):
+    is_binary = make is faiss_ext.index_binary_factory
+    x = np.packbits(vectors(200, 64) > 0.5, axis=1) if is_binary else histograms(200)
+    index = make(64 if is_binary else D, string)
+    index.train(x)
+    index.add(x)
+    if removes:
+        index.remove_ids(np.array([3]))
+    expected = index.search(x[:9], 3)
+    for add_id in (0, 1000):
+        for call in (lambda: index.merge_from(index, add_id), lambda: index.check_compatible_for_merge(index)):
+            with pytest.raises(RuntimeError, match=SAME):
+                call()
+    assert index.ntotal == 200 - removes
+    assert_equal(index.search(x[:9], 3), expected)
+
+
 @pytest.mark.parametrize("string", ["Concurrent,Flat", "Concurrent,SQ8"])
 def test_merges_of_other_dimensions(string):
     one, two = (faiss.index_factory(d, string) for d in (16, 8))
