@@ -56,8 +56,24 @@ void at_once(const std::vector<std::function<void()>>& functions) {
     }
 }
 
-bool is_over(const std::future<void>& future) {
-    return future.wait_for(milliseconds(50)) == std::future_status::ready;
+/// Calls f on a thread that has begun.
+template <class F>
+std::future<void> begin(F f) {
+    const auto begun = std::make_shared<std::promise<void>>();
+    auto future = std::async(std::launch::async, [f, begun] {
+        begun->set_value();
+        f();
+    });
+    begun->get_future().wait();
+    return future;
+}
+
+bool waits(const std::future<void>& future) {
+    return future.wait_for(milliseconds(50)) != std::future_status::ready;
+}
+
+bool ends(const std::future<void>& future) {
+    return future.wait_for(milliseconds(20000)) == std::future_status::ready;
 }
 
 // The lock.
@@ -92,6 +108,7 @@ TEST(FairLock, ReadersWaitForOneChange) {
     std::atomic<bool> stop{false};
     std::atomic<int> changes{0};
     int value = 0; // TSan watches it
+    int num_prompt = 0;
     std::vector<std::function<void()>> all(3, [&] {
         while (!stop) {
             lock.lock();
@@ -105,30 +122,32 @@ TEST(FairLock, ReadersWaitForOneChange) {
         for (int i = 0; i < 50; i++) {
             const int before = changes;
             lock.lock_shared();
-            // one may have ended before the call
-            EXPECT_LE(changes - before, 2);
+            // one may have ended before the call, and more if the system has
+            // given the processor to another process
+            num_prompt += changes - before <= 2;
             EXPECT_EQ(value, changes);
             lock.unlock_shared();
         }
         stop = true;
     });
     at_once(all);
+    EXPECT_GE(num_prompt, 25);
 }
 
 TEST(FairLock, NobodyWaitsForLongReadsButChanges) {
     for (const bool is_long : {false, true}) {
         FairLock lock;
         is_long ? lock.lock_shared_for_long() : lock.lock_shared();
-        const auto change = std::async(std::launch::async, [&] {
+        const auto change = begin([&] {
             lock.lock();
             lock.unlock();
         });
-        EXPECT_FALSE(is_over(change)); // it waits now
-        const auto reader = std::async(std::launch::async, [&] {
+        EXPECT_TRUE(waits(change));
+        const auto reader = begin([&] {
             lock.lock_shared();
             lock.unlock_shared();
         });
-        EXPECT_EQ(is_over(reader), is_long);
+        EXPECT_TRUE(is_long ? ends(reader) : waits(reader));
         is_long ? lock.unlock_shared_for_long() : lock.unlock_shared();
         change.wait();
         reader.wait();
@@ -136,17 +155,17 @@ TEST(FairLock, NobodyWaitsForLongReadsButChanges) {
     // a reader that waits already
     FairLock lock;
     lock.lock_shared();
-    const auto change = std::async(std::launch::async, [&] {
+    const auto change = begin([&] {
         lock.lock();
         lock.unlock();
     });
-    EXPECT_FALSE(is_over(change));
-    const auto long_read = std::async(std::launch::async, [&] {
+    EXPECT_TRUE(waits(change));
+    const auto long_read = begin([&] {
         lock.lock_shared_for_long();
         std::this_thread::sleep_for(milliseconds(1000));
         lock.unlock_shared_for_long();
     });
-    EXPECT_FALSE(is_over(long_read));
+    EXPECT_TRUE(waits(long_read));
     lock.unlock_shared();
     change.wait();
     long_read.wait();
