@@ -222,6 +222,9 @@ TEST(Mapped, FindTheSame) {
           "KFlat(gaussian)"s,
           "KFlat(linear,store=f16)"s,
           "KFlat(chi2,store=u8)"s,
+          "KFlat(chi2,store=sparse)"s,
+          "IDMap2,KFlat(jaccard,store=sparse)"s,
+          "CWS64,BFlat,Refine(KFlat(jaccard,store=sparse))"s,
           "KIVF4(M=8,nprobe=2)"s,
           "KIVF4(M=4,residual=0)"s,
           "HKM1(chi2),PCAR8,KIVF4,Refine(KFlat(chi2))"s,
@@ -271,7 +274,10 @@ TEST(Mapped, Damage) {
     TemporaryFolder folder;
     const std::string name = folder / "index";
     for (const std::string& string :
-         {sik + ",BFlat", sik + ",AFlat", "KIVF4(M=8)"s}) {
+         {sik + ",BFlat",
+          sik + ",AFlat",
+          "KIVF4(M=8)"s,
+          "KFlat(chi2,store=sparse)"s}) {
         write(*make<Index>(string), name);
         const Bytes good = file_bytes(name);
         for (size_t i = 0; i < good.size(); i += 53) {
@@ -386,6 +392,7 @@ TEST(Mapped, MergedIntoOthers) {
          {sik + ",BFlat",
           sik + ",AFlat",
           "KFlat(chi2,store=u8)"s,
+          "KFlat(chi2,store=sparse)"s,
           "KIVF4(M=8)"s}) {
         SCOPED_TRACE(string);
         const auto index = make<Index>(string);
@@ -429,7 +436,10 @@ TEST(Mapped, WhatChangesThrows) {
     const auto x = data_for<Index>(n, 1);
     const faiss::IDSelectorRange all(0, n);
     for (const std::string& string :
-         {sik + ",AFlat", "KFlat(chi2)"s, "KIVF4(M=8)"s}) {
+         {sik + ",AFlat",
+          "KFlat(chi2)"s,
+          "KFlat(chi2,store=sparse)"s,
+          "KIVF4(M=8)"s}) {
         SCOPED_TRACE(string);
         const auto index = make<Index>(string);
         write(*index, name);
@@ -452,6 +462,14 @@ TEST(Mapped, WhatChangesThrows) {
     expect_throws(
             {{[&] { kernel.add_sa_codes(0, nullptr, nullptr); }, refusal},
              {[&] { kernel.permute_entries(nullptr); }, refusal}});
+    write(*make<Index>("KFlat(chi2,store=sparse)"), name);
+    const auto sparse = mapped<Index>(name);
+    EXPECT_TRUE(throws(
+            [&] {
+                dynamic_cast<IndexFlatKernel&>(*sparse).permute_entries(
+                        nullptr);
+            },
+            refusal));
 
     const auto index = make<IndexBinary>("BFlat");
     write(*index, name);
@@ -473,7 +491,10 @@ TEST(Mapped, EmptyIndexes) {
     TemporaryFolder folder;
     const std::string name = folder / "index";
     for (const std::string& string :
-         {sik + ",BFlat", sik + ",AFlat", "KIVF4(M=8)"s}) {
+         {sik + ",BFlat",
+          sik + ",AFlat",
+          "KIVF4(M=8)"s,
+          "KFlat(chi2,store=sparse)"s}) {
         write(*make<Index>(string, 0), name);
         const auto copy = mapped<Index>(name);
         EXPECT_EQ(mappings_of(name), 0);

@@ -39,6 +39,9 @@ struct SparseRow;
  * Later vectors are compared one by one, until they are a quarter of all; the
  * next search then adds them to the lists.
  *
+ * If it is read with IO_FLAG_MMAP, the vectors stay in the file, and the index
+ * can only be searched. Its lists are in memory.
+ *
  * Results do not depend on the number of threads, nor on the split into
  * batches. They may differ in their last bits from the results of an
  * IndexFlatKernel for the same vectors, since terms add up in another order.
@@ -58,6 +61,8 @@ struct IndexSparseKernel : IndexFlatKernel, SparseInput {
     void init() override;
     void restore() override;
     void check_restorable() const override;
+
+    void train(idx_t n, const float* x) override;
 
     void add(const SparseVectors& x);
     void add(idx_t n, const float* x) override;
@@ -134,6 +139,9 @@ struct IndexSparseKernel : IndexFlatKernel, SparseInput {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params) const override;
 #endif
+
+    /// Whether the vectors are in the index's file, mapped into memory.
+    bool is_mapped() const;
 
     /// The number of components of a stored vector.
     size_t num_components(idx_t key) const;

@@ -259,8 +259,14 @@ void IndexSparseKernel::restore() {
     }
 }
 
+void IndexSparseKernel::train(idx_t n, const float* x) {
+    check_not_mapped(is_mapped(), "IndexSparseKernel::train");
+    IndexFlatKernel::train(n, x);
+}
+
 void IndexSparseKernel::add(const SparseVectors& given) {
     check_by_position(*this, "add");
+    check_not_mapped(is_mapped(), "IndexSparseKernel::add");
     const CheckedVectors x(*this, given, "IndexSparseKernel::add");
     constexpr idx_t most = std::numeric_limits<int32_t>::max();
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -456,6 +462,7 @@ void IndexSparseKernel::train_batch(const VectorBatch& x) {
         return;
     }
     constexpr const char* where = "IndexSparseKernel::train";
+    check_not_mapped(is_mapped(), where);
     const CanonicalVectors canonical(x.sparse, where);
     check_dimension(x.sparse, d, where);
     train_kernel(
@@ -538,6 +545,13 @@ void IndexSparseKernel::compare_subset(
             });
 }
 
+bool IndexSparseKernel::is_mapped() const {
+    return std::any_of(
+            segments.begin(), segments.end(), [](const auto& segment) {
+                return segment->is_mapped();
+            });
+}
+
 SparseRow IndexSparseKernel::row(idx_t key) const {
     const Place& place = places[key];
     return segments[place.segment]->row(place.row);
@@ -569,6 +583,7 @@ void IndexSparseKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
 }
 
 size_t IndexSparseKernel::remove_ids(const faiss::IDSelector& sel) {
+    check_not_mapped(is_mapped(), "IndexSparseKernel::remove_ids");
     std::vector<bool> selected(ntotal); // asked before any change
     for (idx_t place = 0; place < ntotal; place++) {
         selected[place] = sel.is_member(place);
@@ -654,6 +669,7 @@ void IndexSparseKernel::check_compatible_for_merge(
 }
 
 void IndexSparseKernel::merge_from(faiss::Index& other, idx_t add_id) {
+    check_not_mapped(is_mapped(), "IndexSparseKernel::merge_from");
     check_compatible_for_merge(other);
     check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexSparseKernel&>(other);
@@ -667,6 +683,7 @@ void IndexSparseKernel::merge_from(faiss::Index& other, idx_t add_id) {
 }
 
 void IndexSparseKernel::permute_entries(const idx_t* perm) {
+    check_not_mapped(is_mapped(), "IndexSparseKernel::permute_entries");
     check_permutation(ntotal, perm, "IndexSparseKernel::permute_entries");
     std::vector<Place> permuted(ntotal);
     for (idx_t i = 0; i < ntotal; i++) {

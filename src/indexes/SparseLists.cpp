@@ -58,8 +58,9 @@ void add_edges(
 
 void AppendedRows::truncate(size_t n) {
     ends.resize(n);
-    columns.resize(n == 0 ? 0 : ends.back());
-    values.resize(columns.size());
+    const size_t end = n == 0 ? 0 : ends.back();
+    columns.make_owned().resize(end);
+    values.make_owned().resize(end);
 }
 
 void AppendedRows::append(const SparseVectors& x) {
@@ -68,26 +69,35 @@ void AppendedRows::append(const SparseVectors& x) {
     }
     const int64_t begin = x.indptr[0], end = x.indptr[x.n];
     const size_t first = columns.size();
+    auto& own_columns = columns.make_owned();
+    auto& own_values = values.make_owned();
     ends.reserve(ends.size() + x.n);
-    columns.reserve(first + (end - begin));
-    values.insert(values.end(), x.values + begin, x.values + end);
-    columns.insert(columns.end(), x.indices + begin, x.indices + end);
+    own_columns.reserve(first + (end - begin));
+    own_values.insert(own_values.end(), x.values + begin, x.values + end);
+    own_columns.insert(own_columns.end(), x.indices + begin, x.indices + end);
     for (idx_t i = 1; i <= x.n; i++) {
         ends.push_back(first + (x.indptr[i] - begin));
     }
 }
 
 void AppendedRows::append(const SparseRow& row) {
-    columns.insert(columns.end(), row.columns.begin(), row.columns.end());
-    values.insert(values.end(), row.values.begin(), row.values.end());
-    ends.push_back(columns.size());
+    auto& own_columns = columns.make_owned();
+    auto& own_values = values.make_owned();
+    own_columns.insert(
+            own_columns.end(), row.columns.begin(), row.columns.end());
+    own_values.insert(own_values.end(), row.values.begin(), row.values.end());
+    ends.push_back(own_columns.size());
 }
 
 SparseVectors AppendedRows::vectors(idx_t d, std::vector<int64_t>& indptr)
         const {
     indptr.assign(1, 0);
     indptr.insert(indptr.end(), ends.begin(), ends.end());
-    return {idx_t(size()), d, indptr.data(), columns.data(), values.data()};
+    return {idx_t(size()),
+            d,
+            indptr.data(),
+            columns.sequential(),
+            values.sequential()};
 }
 
 float weight_of(const SharedSum& sum, const SparseRow& row) {
@@ -112,7 +122,8 @@ SparseLists::SparseLists(
         const SharedSum& sum)
         : num_rows(num_rows) {
     const std::span<const float> values(
-            from.values.data(), num_rows == 0 ? 0 : from.ends[num_rows - 1]);
+            from.values.sequential(),
+            num_rows == 0 ? 0 : from.ends[num_rows - 1]);
     are_histograms = std::all_of(
             values.begin(), values.end(), [](float v) { return v >= 0; });
     choose_intervals(values);
@@ -310,7 +321,7 @@ void SparseLists::fill(const AppendedRows& from, size_t d) {
     constexpr size_t full = 16, least_rows = 1024;
     const size_t total = num_rows == 0 ? 0 : from.ends[num_rows - 1];
     mean_components = total / std::max<size_t>(num_rows, 1);
-    const std::span<const int32_t> all(from.columns.data(), total);
+    const std::span<const int32_t> all(from.columns.sequential(), total);
     const ColumnNumbers numbers(all, d);
     std::vector<size_t> counts(numbers.columns.size());
     for (const int32_t c : all) {

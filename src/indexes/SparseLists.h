@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include <faiss_ext/core/MappableVector.h>
 #include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/kernels/SharedSum.h>
@@ -21,8 +22,12 @@ namespace faiss_ext {
 /// Rows that are appended one after the other.
 struct AppendedRows {
     std::vector<size_t> ends; ///< of each row in the arrays below
-    std::vector<int32_t> columns;
-    std::vector<float> values;
+    MappableVector<int32_t> columns;
+    MappableVector<float> values;
+
+    bool are_mapped() const {
+        return columns.mapped() || values.mapped();
+    }
 
     size_t size() const {
         return ends.size();
@@ -40,7 +45,8 @@ struct AppendedRows {
     void append(const SparseVectors& x);
     void append(const SparseRow& row);
 
-    /// The rows as vectors of dimension d, whose indptr is written to an array.
+    /// The rows as vectors of dimension d, for sequential access. Their indptr
+    /// is written to an array.
     SparseVectors vectors(idx_t d, std::vector<int64_t>& indptr) const;
 };
 

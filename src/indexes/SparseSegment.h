@@ -96,6 +96,11 @@ class SparseSegment {
         return removed_count;
     }
 
+    /// Whether the vectors are in a file, and cannot be changed.
+    bool is_mapped() const {
+        return all.are_mapped();
+    }
+
     SparseRow row(size_t i) const {
         return all[i];
     }

@@ -867,6 +867,7 @@ void register_float_classes() {
     register_index_class(file);
     IndexClass<IndexSparseKernel> sparse;
     sparse.prepare_moves = [](IndexSparseKernel& i, const PlaceMoves& moves) {
+        check_not_mapped(i.is_mapped(), "IndexSparseKernel::remove_ids");
         return [&i, &moves] { i.move(moves); };
     };
     sparse.string = [](const IndexSparseKernel& i) {

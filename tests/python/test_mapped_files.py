@@ -30,7 +30,7 @@ def same(a, b, queries=X[:30]):
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("string", ["SIK64(gaussian),BFlat", "AHK64(chi2),AFlat,Refine(KFlat(chi2))", "PCA16,KIVF4"])
+@pytest.mark.parametrize("string", ["SIK64(gaussian),BFlat", "AHK64(chi2),AFlat,Refine(KFlat(chi2))", "PCA16,KIVF4", "KFlat(chi2,store=sparse)"])
 def test_copies_are_in_memory(tmp_path, string):
     path = tmp_path / "index"
     index = in_file(string, path)
