@@ -85,17 +85,19 @@ def sparse_candidates(kernel, nlist):
             *(of_string(f"{c},BFlat") for c in codes)]
 
 
-def string_candidates(kernel, d, store, nlist):
+def string_candidates(kernel, d, stores, nlist):
     """The strings that docs/choosing.md recommends for a kernel.
 
-    Without a number of lists, only exact search.
+    stores are keys of KFlat; the first one is for sparse vectors, or for the
+    exact vectors behind other indexes. Without a number of lists, only exact
+    search.
     """
     name = kernel.description()
-    if store == SPARSE:
+    if stores[0] == SPARSE:
         return sparse_candidates(kernel, nlist)
-    rows = f"KFlat({name}{store})"
+    found = [f"KFlat({name}{store})" for store in stores]
+    rows = found[0]
     again = f",Refine({rows})"
-    found = [rows]
     if nlist is None:
         return [of_string(s) for s in found]
     lists = f"KIVF{nlist}"
@@ -636,6 +638,15 @@ def narrowest_store(kernel, truth, x, recall):
     return ""
 
 
+def stores_for(kernel, truth, x, recall):
+    """The `store=` keys of KFlat to try. Vectors that are mostly zeros may be
+    searched faster as sparse ones."""
+    stores = [narrowest_store(kernel, truth, x, recall)]
+    if not is_sparse(x) and 2 * np.count_nonzero(x) <= x.size:
+        stores.append(SPARSE)
+    return stores
+
+
 def float_rows(x, numbers):
     """Some rows as float32."""
     if is_sparse(x):
@@ -802,15 +813,15 @@ def recommend(
     few = None if is_measured else Truth(kernel, part, queries, k)
     try:
         swig.kernel_factory(kernel.description())
-        store = narrowest_store(kernel, truth, whole, recall)
+        stores = stores_for(kernel, truth, whole, recall)
     except RuntimeError:
-        store = None
+        stores = None
 
     def candidates(size):
         nlist = lists_for(size) if n >= SMALL else None
-        if store is None:
+        if stores is None:
             return callback_candidates(kernel, nlist)
-        return string_candidates(kernel, x.shape[1], store, nlist)
+        return string_candidates(kernel, x.shape[1], stores, nlist)
 
     costs = {name: limit for name, limit in (
         ("bytes_per_vector", bytes_per_vector),

@@ -132,7 +132,7 @@ def test_a_function_cannot_be_pickled_and_that_is_said():
 @pytest.mark.parametrize("kernel, normalised", [
     ("jaccard", True), ("laplacian", True), ("normalized(poly)", True), ("poly", False), ("poly(degree=2)", False)])
 def test_maps_keep_the_lengths_that_a_kernel_compares(kernel, normalised):
-    strings = [c.string for c in advice.string_candidates(faiss_ext.kernel_factory(kernel), 64, "", 8)]
+    strings = [c.string for c in advice.string_candidates(faiss_ext.kernel_factory(kernel), 64, [""], 8)]
     maps = [s for s in strings if s.startswith("KPCA")]
     assert maps and all(("normalize=0" in s) != normalised for s in maps)
 
@@ -175,7 +175,7 @@ def test_what_cannot_be_built_is_told():
 @pytest.mark.parametrize("d", [3, 64])
 def test_every_candidate_can_be_built(kernel, d):
     x = (MANY[:2300, 20:23] if d == 3 else MANY[:2300]) + 0.01
-    candidates = advice.string_candidates(faiss_ext.kernel_factory(kernel), d, "", 8)
+    candidates = advice.string_candidates(faiss_ext.kernel_factory(kernel), d, [""], 8)
     assert len(candidates) > 4
     for candidate in candidates:
         index = candidate.make(d)
@@ -183,6 +183,17 @@ def test_every_candidate_can_be_built(kernel, d):
         index.add(x)
         assert index.search(x[:9], 3)[1].shape == (9, 3)
         assert advice.scans(index) == ("KIVF" not in candidate.string and "HNSW" not in candidate.string)
+
+
+@pytest.mark.parametrize("n", [400, 2300])
+def test_vectors_that_are_mostly_zeros_may_be_stored_as_sparse_ones(n):
+    string = "KFlat(chi2,store=sparse)"
+    x = MANY[:n] * (np.random.default_rng(0).random((n, 64)) < 0.3)
+    found = faiss_ext.recommend(x, "chi2", 1.0, progress=False)
+    sparse = [t for t in found.tried if t.string == string]
+    assert len(sparse) == 1 and sparse[0].recall == 1 and sparse[0].fits
+    full = faiss_ext.recommend(x + 1, "chi2", 1.0, progress=False)
+    assert string not in [t.string for t in full.tried]
 
 
 @pytest.mark.parametrize("kernel, start", [("cosine", "L2norm,PCAR64,KIVF8"), ("linear", "PCAR64,KIVF8"),
