@@ -157,6 +157,26 @@ TEST_P(SparseKernels, EqualsDenseSearch) {
     }
 }
 
+/// Only one vector shares a column with the query, and it is as far away as a
+/// float can tell.
+TEST_P(SparseKernels, FindSmallValues) {
+    const idx_t n = 1100, near = 7;
+    Rows q{2, {0}, {}, {}};
+    q.add({{0, 1.0f}});
+    for (double v = 1; v < 1e6; v *= 1.3) {
+        Rows x{2, {0}, {}, {}};
+        for (idx_t i = 0; i < n; i++) {
+            x.add(i == near ? std::map<int32_t, float>{{0, float(v)}, {1, 1}}
+                            : std::map<int32_t, float>());
+        }
+        const auto index = make(x);
+        for (const idx_t k : {1, 10}) {
+            EXPECT_EQ(search(*index, q.get(), k), compare_all(*index, q, k))
+                    << v;
+        }
+    }
+}
+
 void expect_exact(const IndexSparseKernel& index, const Rows& q) {
     const idx_t most = 200;
     const Found all = compare_all(index, q, most);

@@ -2,6 +2,8 @@
 #include "indexes/RowJoin.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "core/prefetch.h"
 
@@ -10,6 +12,26 @@ namespace faiss_ext {
 double RowJoin::time_to_compare(const OrderedRows& rows) {
     constexpr double once = 20, component = 2;
     return once + component * double(rows.columns.size()) / double(rows.size());
+}
+
+double RowJoin::estimated_time() const {
+    // enough rows for a mean, and few enough for a small part of the time
+    constexpr size_t most_rows = 256;
+    constexpr double most_time = 2e7;
+    const size_t n = rows.size();
+    const double to_compare = n > 0 ? time_to_compare(rows) : 0;
+    State state;
+    double time = 0;
+    size_t sampled = 0, found = 0;
+    while (sampled < std::min(most_rows, n) && time < most_time) {
+        // fractions of multiples of the golden ratio are spread evenly
+        const double turns = double(++sampled) * std::numbers::phi;
+        find(size_t((turns - std::floor(turns)) * double(n)), state);
+        found += state.found.size();
+        time = double(state.entries) + to_compare * double(state.compared) +
+                time_of_kernel * double(found);
+    }
+    return sampled == 0 ? 0 : time * double(n) / double(sampled);
 }
 
 void RowJoin::compare(size_t row, const Line& line, State& state) const {

@@ -47,6 +47,9 @@ class RowJoin {
     /// Of the kernel, for a pair that was found.
     static constexpr double time_of_kernel = 300;
 
+    /// Estimates the time of all calls of find from a sample of the rows.
+    double estimated_time() const;
+
     /// Of the comparison of the components of a pair, in the mean.
     static double time_to_compare(const OrderedRows& rows);
 

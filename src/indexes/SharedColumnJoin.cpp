@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <numeric>
 
 #include "core/parallel.h"
@@ -152,26 +151,6 @@ void SharedColumnJoin::find(size_t row, State& state) const {
     }
     collect(state);
     compare(row, line, state);
-}
-
-double SharedColumnJoin::estimated_time() const {
-    // enough rows for a mean, and few enough for a small part of the time
-    constexpr size_t most_rows = 256;
-    constexpr double most_time = 2e7;
-    const size_t n = rows.size();
-    const double to_compare = n > 0 ? time_to_compare(rows) : 0;
-    State state;
-    double time = 0;
-    size_t sampled = 0, found = 0;
-    while (sampled < std::min(most_rows, n) && time < most_time) {
-        // fractions of multiples of the golden ratio are spread evenly
-        const double turns = double(++sampled) * std::numbers::phi;
-        find(size_t((turns - std::floor(turns)) * double(n)), state);
-        found += state.found.size();
-        time = double(state.entries) + to_compare * double(state.compared) +
-                time_of_kernel * double(found);
-    }
-    return sampled == 0 ? 0 : time * double(n) / double(sampled);
 }
 
 } // namespace faiss_ext

@@ -27,10 +27,6 @@ class SharedColumnJoin : public RowJoin {
 
     void find(size_t row, State& state) const override;
 
-    /// Estimates the time of all calls of find from a sample of the rows, in
-    /// units of the time in which an entry of a list is read.
-    double estimated_time() const;
-
    private:
     /// A row in the list of a column.
     struct Entry {

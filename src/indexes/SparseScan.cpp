@@ -33,6 +33,7 @@ SparseScan::SparseScan(
     set_bounds();
     left.resize(terms.size() + 2);
     mass_left.resize(terms.size() + 2);
+    time = 64 * terms.size();
     sums.resize(SparseLists::block + 128); // see simd::add_levels
     positions.resize(SparseLists::block + 16);
 }
@@ -308,6 +309,19 @@ void SparseScan::set_score(double score) {
     if (score != last_score) {
         last_score = score;
         least = sum.least(score, weight);
+        if (!std::isfinite(least.offset)) {
+            least.slope = 0;
+            return;
+        }
+        // A score of nearly 2 is accurate to `error`, and so is the kernel
+        // value near 0 that it stands for.
+        if (sum.has_roots) {
+            least.slope -= error * weight;
+        } else {
+            least.offset -= error * (std::abs(least.offset) + weight);
+            least.slope -= error;
+        }
+        least.slope = std::max(least.slope, 0.0);
     }
 }
 
@@ -317,11 +331,9 @@ SparseScan::Line SparseScan::required() const {
         return {least.offset, 0};
     }
     const Line others = left_out(num_read);
-    // scores are rounded, and so are the line's values
-    const double size = std::abs(least.offset) + (sum.has_roots ? 0 : weight);
     constexpr double rounding = 0.02; // steps
-    return {(least.offset - error * size) / step - others.offset - rounding,
-            least.slope * (1 - error) / step - others.slope};
+    return {least.offset / step - others.offset - rounding,
+            least.slope / step - others.slope};
 }
 
 /// The least of these sums for all rows of the block.
@@ -347,8 +359,7 @@ void SparseScan::find(size_t number, double score) {
     set_score(score);
     if (sum.is_at_most_weight) { // of the largest row in the block
         const double largest = lists.largest_weights[number];
-        if (least.offset * (1 - error) + least.slope * largest * (1 - error) >
-            largest * (1 + error)) {
+        if (least.offset + least.slope * largest > largest * (1 + error)) {
             return;
         }
     }
@@ -388,6 +399,7 @@ void SparseScan::find(size_t number, double score) {
                 });
         found = {found.begin(), last};
     }
+    time += num_entries + terms.size() + (end - begin) / 16;
     sort_found();
 }
 

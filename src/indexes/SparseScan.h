@@ -55,6 +55,9 @@ class SparseScan {
 
     std::span<uint32_t> found;
 
+    /// Of all calls, in units of the time in which an entry is read.
+    size_t time = 0;
+
     /// Whether a row that was found may have this score.
     bool may_have(uint32_t number, double score);
 
@@ -107,7 +110,7 @@ class SparseScan {
     size_t begin = 0, end = 0;       ///< of the block
     size_t num_read = 0; ///< terms that are in the sums; full ones are one
     std::vector<int16_t> sums; ///< in steps
-    SharedSum::Least least;    ///< for last_score
+    SharedSum::Least least;    ///< for last_score, less the rounding errors
     double last_score = std::numeric_limits<double>::quiet_NaN();
     size_t read_at_last = none; ///< num_read at last_required
     Line last_required;

@@ -23,6 +23,7 @@
 #include "indexes/OrderedRows.h"
 #include "indexes/RowJoin.h"
 #include "indexes/RowPairs.h"
+#include "indexes/ScanJoin.h"
 #include "indexes/SharedColumnJoin.h"
 #include "kernels/SparseQuery.h"
 
@@ -235,36 +236,41 @@ class Join {
     std::unique_ptr<RowJoin> join;
     double share_missed = 0;
 
-    /// Takes the exact join that is faster, or bands if they may miss pairs,
-    /// and if the exact join is slow and takes far longer.
+    /// Takes the exact join that is the fastest, or bands if they may miss
+    /// pairs, and if the exact joins are slow and take far longer.
     void choose_join(double most_missed, int64_t seed, const uint8_t* codes) {
         constexpr double slow = 1e8, times_longer = 2;
-        auto exact = std::make_unique<SharedColumnJoin>(pairs);
-        double time = 0;
-        bool takes_bits = false;
-        if (codes || most_missed > 0) {
-            time = exact->estimated_time();
-        }
+        join = std::make_unique<SharedColumnJoin>(pairs);
+        double time = join->estimated_time();
         if (codes) {
             const double of_bits =
                     BitJoin::estimated_time(pairs, x->get().d / 8);
-            takes_bits = of_bits < time;
-            time = std::min(time, of_bits);
-        }
-        if (most_missed > 0 && time > slow) {
-            const auto bands = choose_bands(pairs, most_missed, seed);
-            if (bands && times_longer * bands->time < time) {
-                exact.reset();
-                join = std::make_unique<BandJoin>(pairs, *bands, seed);
-                share_missed = bands->missed;
-                return;
+            if (of_bits < time) {
+                time = of_bits;
+                join.reset();
+                join = std::make_unique<BitJoin>(pairs, codes, x->get().d / 8);
             }
         }
-        if (takes_bits) {
-            exact.reset();
-            join = std::make_unique<BitJoin>(pairs, codes, x->get().d / 8);
-        } else {
-            join = std::move(exact);
+        if (time <= slow) {
+            return;
+        }
+        const auto bands = most_missed > 0
+                ? choose_bands(pairs, most_missed, seed)
+                : std::nullopt;
+        const double of_bands = bands ? times_longer * bands->time
+                                      : std::numeric_limits<double>::infinity();
+        if (ScanJoin::least_time(pairs) < std::min(time, of_bands)) {
+            auto scan = std::make_unique<ScanJoin>(pairs, x->get());
+            const double of_scan = scan->estimated_time();
+            if (of_scan < time) {
+                time = of_scan;
+                join = std::move(scan);
+            }
+        }
+        if (of_bands < time) {
+            join.reset();
+            join = std::make_unique<BandJoin>(pairs, *bands, seed);
+            share_missed = bands->missed;
         }
     }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "indexes/ScanJoin.h"
+
+#include <algorithm>
+
+#include "core/parallel.h"
+#include "indexes/SparseScan.h"
+
+namespace faiss_ext {
+
+ScanJoin::ScanJoin(const RowPairs& pairs, const SparseVectors& x)
+        : RowJoin(pairs), x(x) {
+    for (size_t first = 0; first < rows.size();
+         first += SparseLists::most_rows) {
+        const size_t end =
+                std::min(first + SparseLists::most_rows, rows.size());
+        AppendedRows all;
+        for (size_t row = first; row < end; row++) {
+            check_interrupt();
+            all.append(vector_of(row));
+        }
+        auto segment = std::make_unique<Segment>(
+                first, SparseLists(all, all.size(), x.d, bound.sum));
+        const auto& order = segment->lists.order;
+        for (size_t i = 0; i < order.size(); i += SparseLists::block) {
+            const auto [least, largest] = std::minmax_element(
+                    order.begin() + i,
+                    order.begin() +
+                            std::min(i + SparseLists::block, order.size()));
+            segment->least_rows.push_back(*least);
+            segment->largest_rows.push_back(*largest);
+        }
+        segments.push_back(std::move(segment));
+    }
+}
+
+double ScanJoin::least_time(const RowPairs& pairs) {
+    const double n = double(pairs.rows.size());
+    constexpr double of_pair = 0.5;
+    return of_pair * n * n / 2;
+}
+
+void ScanJoin::find(size_t row, State& state) const {
+    state.found.clear();
+    const auto [line, light, begin] = pairs.range_of(row);
+    for (size_t i = pairs.first_row; i < light; i++) {
+        state.found.push_back(uint32_t(i));
+    }
+    if (begin == row) {
+        return;
+    }
+    state.candidates.clear();
+    const SparseRow query = vector_of(row);
+    if (query.size() > SparseScan::most_terms) {
+        for (size_t other = begin; other < row; other++) {
+            state.candidates.push_back(uint32_t(other));
+        }
+        compare(row, line, state);
+        return;
+    }
+    for (const auto& segment : segments) {
+        if (segment->first >= row) {
+            break;
+        }
+        SparseScan scan(segment->lists, bound.sum, query, rows.weights[row]);
+        for (size_t i = 0; i < segment->least_rows.size(); i++) {
+            if (segment->first + segment->least_rows[i] >= row ||
+                segment->first + segment->largest_rows[i] < begin) {
+                continue;
+            }
+            scan.find(i, bound.score);
+            for (const uint32_t number : scan.found) {
+                const size_t other = segment->first + scan.row(number);
+                if (other >= begin && other < row) {
+                    state.candidates.push_back(uint32_t(other));
+                }
+            }
+        }
+        state.entries += scan.time;
+    }
+    compare(row, line, state);
+}
+
+} // namespace faiss_ext
