@@ -33,7 +33,7 @@ LAYERS = [
 
 PYTHON_LAYERS = [
     # use nothing of the package
-    "_version check_interpreter timing vector_files id_files",
+    "_version check_interpreter timing sparse_arrays vector_files id_files",
     # the extension module, and what its wrappers need
     "check_faiss swigfaiss_ext errors arguments documentation progress",
     # what an index consists of

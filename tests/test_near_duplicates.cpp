@@ -407,7 +407,7 @@ TEST(NearDuplicates, RefuseInput) {
                 [&] { near_duplicate_groups(x.get(), kernel, threshold); },
                 message));
     };
-    refuses(*jaccard, 0, "threshold is 0, expected a number above 0");
+    refuses(*jaccard, 0, "threshold is 0, expected a finite number above 0");
     refuses(*jaccard, -1, "threshold is -1");
     refuses(*jaccard, NAN, "threshold is nan");
     refuses(*jaccard, INFINITY, "threshold is inf");

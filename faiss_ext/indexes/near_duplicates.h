@@ -36,8 +36,10 @@ struct NearDuplicates {
  * no list are never compared. Partial sums and the weights of the vectors
  * (SharedSum) exclude most of the others, and the kernel compares the remaining
  * ones. This is fast if pairs that reach the threshold share rare columns, as
- * texts do. If all columns are frequent, or if the threshold is low, it takes
- * time proportional to the number of all pairs.
+ * texts do. If columns are frequent, or if the threshold is low, each vector
+ * searches the inverted lists of all columns instead, as in IndexSparseKernel.
+ * This takes time proportional to the number of all pairs, one to a few
+ * nanoseconds for each.
  *
  * Search by bands. b bands of r random samples are drawn of each vector. Only
  * vectors that have all samples of a band in common are compared. A sample of
@@ -77,7 +79,7 @@ struct NearDuplicates {
  * Equal vectors are compared once, and never missed. Their value is
  * Kernel::self_values.
  *
- * Memory: at most 40 bytes a component, 64 bytes a vector and another 4 for
+ * Memory: at most 45 bytes a component, 64 bytes a vector and another 4 for
  * each thread, and 44 bytes a pair. Bands take 8 bytes a vector and band, at
  * most 4 KB a vector, and no memory for inverted lists.
  *

@@ -18,7 +18,7 @@ from .out_of_core import located
 from .parameters import ParameterSpace, index_parameters, set_index_parameter
 from .progress import bar
 from .sources import drawn
-from .sparse_vectors import as_csr, is_sparse
+from .sparse_arrays import as_csr, is_sparse
 from .timing import Timer, are_apart, is_loaded, take_turns, timed
 
 SMALL = 2000  # with fewer vectors, only the exact scan is considered
@@ -63,6 +63,12 @@ def lists_for(n):
     return max(4, power_of_2(n / 200))
 
 
+def landmarks_of(kernel):
+    """The map that compares a vector with landmarks."""
+    as_they_are = "" if kernel._is_normalized() else ",normalize=0"
+    return f"KPCA128({kernel.description()},p=500{as_they_are})"
+
+
 SPARSE = ",store=sparse"
 
 
@@ -80,9 +86,10 @@ def sparse_candidates(kernel, nlist):
              ["RHBE512"] if isinstance(kernel, swig.CosineKernel) else
              [f"SIK512({name})"] if kind is swig.ShiftInvariantKernel else
              [f"KLSH256({name})"])
-    return [of_string(rows),
-            *(of_string(f"{c},BFlat,Refine({rows})") for c in codes),
-            *(of_string(f"{c},BFlat") for c in codes)]
+    found = [rows, f"{landmarks_of(kernel)},KIVF{nlist},Refine({rows})"]
+    found += [f"{c},BFlat,Refine({rows})" for c in codes]
+    found += [f"{c},BFlat" for c in codes]
+    return [of_string(s) for s in found]
 
 
 def string_candidates(kernel, d, stores, nlist):
@@ -102,8 +109,7 @@ def string_candidates(kernel, d, stores, nlist):
         return [of_string(s) for s in found]
     lists = f"KIVF{nlist}"
     kind = base_class_of(kernel)
-    as_they_are = "" if kernel._is_normalized() else ",normalize=0"
-    pca = f"KPCA128({name},p=500{as_they_are})"
+    pca = landmarks_of(kernel)
     if kind is swig.AdditiveKernel:
         mapped = made_of(f"HKM1({name}),Flat", d).chain.at(0).d_out
         maps = [f"HKM1({name}),PCAR{min(128, mapped)}"]

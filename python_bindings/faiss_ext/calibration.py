@@ -19,7 +19,7 @@ from .distances import exact_values
 from .index_tree import (
     hash_before, kernel_of, part_that_compares, parts_of, transforms_of)
 from .showing import class_name
-from .sparse_vectors import as_csr, is_sparse
+from .sparse_arrays import as_csr, is_sparse
 
 
 FARTHEST = float(np.finfo("float32").max)  # the distance of padding

@@ -17,7 +17,7 @@ import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
 from . import documentation
-from . import sparse_vectors
+from . import sparse_arrays, sparse_vectors
 from . import swigfaiss_ext as swig
 from .arguments import (
     AS_ARGUMENT, as_array, as_asked, as_code_rows, as_codes, as_ids, as_integer, as_k,
@@ -29,7 +29,8 @@ from .filters import ids_of, list_sizes_of, params_of
 from .index_tree import hash_in_front, kernel_of, part_in_front, parts_of
 from .parameters import settings_of
 from .showing import class_name, text
-from .sparse_vectors import SparseVectors, is_sparse
+from .sparse_arrays import is_sparse
+from .sparse_vectors import SparseVectors
 
 
 def rows_for(index, n0, ni, x, width, dtype):
@@ -737,7 +738,7 @@ def wrap_kernels():
 def as_one(x, where):
     """A vector as an array of one row."""
     if is_sparse(x):
-        return sparse_vectors.as_row(x, where)
+        return sparse_arrays.as_row(x, where)
     return as_array(x, where)[None]
 
 
@@ -1010,7 +1011,7 @@ def wrap_hashes():
 
         def function(self, x: "ArrayLike", y: "ArrayLike") -> float:
             x, y = (as_vectors(np.atleast_2d(as_array(
-                sparse_vectors.as_row(v, name).toarray() if is_sparse(v)
+                sparse_arrays.as_row(v, name).toarray() if is_sparse(v)
                 else v, name)), self.d_in, name) for v in (x, y))
             if len(x) != 1 or len(y) != 1:
                 raise ValueError(f"{name}: expected two vectors")

@@ -11,7 +11,7 @@ from dask.distributed import CancelledError, wait
 from .shard_folder import ShardError
 from .shards import called, failed
 from .sources import ArraySource
-from .sparse_vectors import is_sparse
+from .sparse_arrays import is_sparse
 from .timing import Stopwatch
 
 SMALL = 2**16  # up to this many bytes are sent with each call, not once

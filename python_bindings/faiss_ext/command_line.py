@@ -12,8 +12,9 @@
   duplicates  find near-duplicates among the vectors of a file
 
 Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, and
-MNIST's images. FILE:NAME selects an array of .npz or HDF5, or a column of
-Parquet.
+MNIST's images. Sparse ones: .npz of SciPy, .svmlight, .h5ad, and folders with
+indptr.npy, indices.npy and data.npy. FILE:NAME selects an array of .npz or
+HDF5, a matrix of .h5ad, or a column of Parquet.
 
 IDS is a file of integers, or a list of ids and ranges such as 3,17,20-30, in
 which 20-30 includes 20 and 30. Files: .npy, .npz, .parquet, or .csv and .txt
@@ -62,7 +63,7 @@ from .index_tree import (
     all_inside, hash_before, part_that_compares, parts_of)
 from .showing import class_name, text
 from .sources import as_floats, widened
-from .sparse_vectors import is_sparse
+from .sparse_arrays import is_sparse
 from .timing import Stopwatch
 from .vector_files import (
     VectorFileError, lazy_vectors, read_vectors)

@@ -10,7 +10,8 @@ from .errors import renumbering
 from .index_tree import (
     hash_before, kernel_of, part_that_compares, transforms_of)
 from .parameters import is_sharded
-from .sparse_vectors import SparseVectors, as_csr, as_row, is_sparse
+from .sparse_arrays import as_csr, as_row, is_sparse
+from .sparse_vectors import SparseVectors
 
 
 def kernel_values(

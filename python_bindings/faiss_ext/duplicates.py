@@ -7,7 +7,8 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .advice import as_kernel
 from .arguments import as_array, as_codes, as_integer, shown
-from .sparse_vectors import as_rows, is_sparse
+from .sparse_arrays import is_sparse
+from .sparse_vectors import as_rows
 
 
 def near_duplicates(
@@ -18,10 +19,10 @@ def near_duplicates(
 
     The search is exact where this is fast: for texts and other sparse vectors,
     in which near-duplicates share rare columns, for high thresholds, and for
-    few vectors of any kind. Inverted lists of the rarest columns of each vector
-    tell which pairs can reach the threshold.
+    some 10,000 vectors of any kind. Inverted lists tell which pairs can reach
+    the threshold.
 
-    Otherwise, if all columns are frequent, as in dense vectors, an exact search
+    Otherwise, if columns are frequent, as in dense vectors, an exact search
     takes time proportional to the number of all pairs. Then random samples of
     the vectors are drawn in bands, and only vectors with the same samples in a
     band are compared. A pair is missed with a probability of at most `missed`.

@@ -24,7 +24,8 @@ from .index_tree import (
 from .parameters import set_index_parameter
 from .progress import counting, show_progress
 from .sources import FileSource, drawn
-from .sparse_vectors import is_sparse, takes_sparse, why_not_sparse
+from .sparse_arrays import is_sparse
+from .sparse_vectors import takes_sparse, why_not_sparse
 from .timing import Stopwatch
 from .vector_files import VectorFileError, lazy_vectors, place_of
 

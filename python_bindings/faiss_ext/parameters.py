@@ -15,7 +15,7 @@ import numpy as np
 from . import swigfaiss_ext as swig, timing
 from .arguments import as_array, python_number
 from .index_tree import real
-from .sparse_vectors import as_csr, is_sparse
+from .sparse_arrays import as_csr, is_sparse
 
 
 # ------------------------------------------------------------- settings

@@ -20,7 +20,8 @@ from .shard_folder import (
     MANIFEST, MODEL, ShardError, ShardFolder, read_shard, write_shard)
 from .shards import LocalEngine, Shard, ShardedIndex
 from .sources import ArraySource, FileSource, drawn, joined
-from .sparse_vectors import is_sparse, takes_sparse, why_not_sparse
+from .sparse_arrays import is_sparse
+from .sparse_vectors import takes_sparse, why_not_sparse
 from .vector_files import SVMLIGHT
 
 

@@ -24,7 +24,8 @@ from .index_tree import hash_in_front, parts_that_answer, ranking_of, real
 from .parameters import Sharded, set_index_parameter
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
-from .sparse_vectors import as_csr, is_sparse, takes_sparse, why_not_sparse
+from .sparse_arrays import as_csr, is_sparse
+from .sparse_vectors import takes_sparse, why_not_sparse
 from .vector_files import VectorFileError
 
 # limits of the queries in a batch, and of their candidates

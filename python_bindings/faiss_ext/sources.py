@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 from .arguments import as_array
-from .sparse_vectors import float_components, is_sparse
+from .sparse_arrays import checked_csr, float_components, is_sparse
 from .vector_files import (
     SVMLIGHT, VectorFileError, checked_name, lazy_vectors)
 
@@ -74,7 +74,7 @@ class ArraySource(Source):
         self.array, self.name, self.identity = array, name, identity
 
     def opened(self):
-        x = (self.array.tocsr() if is_sparse(self.array)
+        x = (checked_csr(self.array, self.name) if is_sparse(self.array)
              else as_array(self.array, self.name))
         if x.ndim != 2 or x.dtype.kind not in "fiub" or x.shape[1] == 0:
             raise VectorFileError(

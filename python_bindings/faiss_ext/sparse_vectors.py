@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sparse vectors in calls of indexes: arrays and matrices of scipy.sparse.
-
-SciPy itself is not imported; whatever has ``tocsr`` is taken.
-"""
-
-import math
+"""Sparse vectors in calls of indexes: arrays and matrices of scipy.sparse."""
 
 import faiss
 import numpy as np
@@ -12,6 +7,7 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import as_matrix
 from .index_tree import hash_in_front
+from .sparse_arrays import as_columns, is_sparse, to_csr
 
 
 def takes_sparse(index):
@@ -27,10 +23,6 @@ def why_not_sparse(string):
             "store=sparse in Refine(KFlat(...))")
 
 
-def is_sparse(x):
-    return hasattr(x, "tocsr") and hasattr(x, "shape")
-
-
 class SparseVectors:
     """The rows of a sparse array, in the arrays that C++ takes."""
 
@@ -41,11 +33,11 @@ class SparseVectors:
         if np.dtype(x.dtype).kind not in "fiub":
             raise TypeError(f"{where}: expected numbers, got a sparse array of "
                             f"{x.dtype}")
-        x = x.tocsr()
+        x = to_csr(x, where)
         self.n = x.shape[0]
         self.d = d
-        self.indptr = as_indptr(x, where)
-        self.indices = as_columns(x.indices, d, self.indptr, where)
+        self.indptr = np.ascontiguousarray(x.indptr, dtype="int64")
+        self.indices = as_columns(x, where)
         with np.errstate(over="ignore"):  # the C++ side rejects infinities
             self.values = np.ascontiguousarray(x.data, dtype="float32")
 
@@ -73,73 +65,6 @@ def as_rows(x, where):
     if is_sparse(x):
         return SparseVectors(x, x.shape[-1], where)
     return DenseRows(as_matrix(x, where))
-
-
-def as_csr(x, d, where):
-    """Sparse vectors of dimension d as CSR, which has rows and slices."""
-    if len(x.shape) != 2 or x.shape[1] != d:
-        raise ValueError(f"{where}: expected a sparse array of shape "
-                         f"(n, {d}), got {x.shape}")
-    x = x.tocsr()
-    indptr = as_indptr(x, where)
-    # C++ checks this, too, but SciPy takes rows without a check
-    falls = np.flatnonzero(np.diff(indptr) < 0)
-    if len(falls):
-        i = falls[0]
-        raise ValueError(
-            f"{where}: indptr of vector {i} begins at {indptr[i]} and ends at "
-            f"{indptr[i + 1]}, expected numbers that do not descend")
-    return x
-
-
-def as_row(x, where):
-    """A sparse vector of shape (d,) or (1, d) as one row."""
-    if len(x.shape) == 2 and x.shape[0] != 1:
-        raise ValueError(f"{where}: expected one vector, got a sparse array of "
-                         f"shape {x.shape}")
-    return x.reshape((1, -1)).tocsr()
-
-
-def as_indptr(x, where):
-    """Where the rows of a CSR array begin, as int64."""
-    indptr = np.ascontiguousarray(x.indptr, dtype="int64")
-    n, size = x.shape[0], min(x.indices.size, x.data.size)
-    if len(indptr) != n + 1 or indptr.min() < 0 or indptr.max() > size:
-        raise ValueError(
-            f"{where}: indptr of the sparse array must have {n + 1} numbers "
-            f"from 0 to {size}, the number of its components")
-    if indptr[0] != 0:
-        raise ValueError(f"{where}: indptr of the sparse array begins with "
-                         f"{indptr[0]}, expected 0")
-    return indptr
-
-
-def as_columns(indices, d, indptr, where):
-    """The columns as int32. A check of larger types, which could wrap around,
-    names the row."""
-    indices = np.asarray(indices)
-    if indices.dtype.itemsize > 4 and indices.size:
-        outside = (indices < 0) | (indices >= d)
-        if outside.any():
-            at = int(outside.argmax())
-            row = int(np.searchsorted(indptr, at, side="right")) - 1
-            raise ValueError(f"{where}: column {int(indices[at])} of vector "
-                             f"{row} is out of range, expected 0 to {d - 1}")
-    return np.ascontiguousarray(indices, dtype="int32")
-
-
-def float_components(x):
-    """CSR with float32 components, and the row and column of one that is not
-    finite, or None."""
-    with np.errstate(over="ignore"):  # infinities are reported
-        x = x.tocsr().astype("float32", copy=False)
-    if math.isfinite(x.data.sum(dtype="float64")):
-        return x, None
-    wrong = np.flatnonzero(~np.isfinite(x.data))
-    if not len(wrong):
-        return x, None
-    row = int(np.searchsorted(x.indptr, wrong[0], side="right")) - 1
-    return x, (row, int(x.indices[wrong[0]]))
 
 
 # ---------------------------------------------------------- calls of indexes

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .sparse_arrays import checked_csr
+
 SUFFIXES = (".fvecs", ".bvecs", ".npy", ".npz", ".hdf5", ".h5", ".parquet",
             ".csv", ".svm", ".svmlight", ".libsvm", ".h5ad")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -125,8 +127,10 @@ def errors_named(path):
         raise
     except OSError as error:
         said = damaged if error.errno is None else "cannot be read"
+        inside = error.filename not in (None, path, str(path))
         raise VectorFileError(
-            f"{path}: {said}: {error.strerror or error}") from error
+            f"{path}: {said}: {f'{error.filename}: ' if inside else ''}"
+            f"{error.strerror or error}") from error
     except MemoryError as error:
         raise VectorFileError(
             f"{path}: malformed, or larger than memory") from error
@@ -173,6 +177,9 @@ def _read(path, part, read_hdf5):
         elif path.suffix == ".npy":
             vectors = _read_npy(path)
         elif path.suffix == ".npz" and _is_sparse_npz(path):
+            if part:
+                raise VectorFileError(f"{path}: is one sparse array, which has no "
+                                      f"part '{part}'")
             vectors = _read_sparse_npz(path)
         elif path.suffix == ".npz":
             vectors = _read_npz(path, part)
@@ -583,7 +590,7 @@ def _read_sparse_npz(path):
                 shape, dtype = _npy_header(member)
             _check_size(path, shape, dtype.itemsize)
     import scipy.sparse
-    return scipy.sparse.load_npz(path).tocsr()
+    return checked_csr(scipy.sparse.load_npz(path), "the sparse array")
 
 
 def _is_sparse_npz(path):
@@ -612,8 +619,9 @@ def _read_h5ad(path, part):
         if encoding not in ENCODINGS:
             raise ValueError(f"'{part or 'X'}' is not a matrix of AnnData")
         make = getattr(scipy.sparse, ENCODINGS[encoding])
-        return make(tuple(found[name][()] for name in ("data", "indices", "indptr")),
-                    shape=tuple(found.attrs["shape"])).tocsr()
+        arrays = tuple(found[name][()] for name in ("data", "indices", "indptr"))
+        return checked_csr(make(arrays, shape=tuple(found.attrs["shape"])),
+                           found.name)
 
 
 def _is_sparse_folder(path):
@@ -637,4 +645,6 @@ def _read_sparse_folder(path):
     if n != len(indptr) - 1:
         raise ValueError(f"{n} vectors in shape.npy, {len(indptr) - 1} in "
                          "indptr.npy")
-    return scipy.sparse.csr_array((data, indices, indptr), shape=(n, d), copy=False)
+    return checked_csr(
+        scipy.sparse.csr_array((data, indices, indptr), shape=(n, d), copy=False),
+        "the sparse array")

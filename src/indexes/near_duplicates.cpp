@@ -45,7 +45,7 @@ SharedSum checked_sum(
             kernel.description().c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
             std::isfinite(threshold) && threshold > 0,
-            "%s: the threshold is %g, expected a number above 0",
+            "%s: the threshold is %g, expected a finite number above 0",
             where,
             threshold);
     FAISS_EXT_THROW_IF_NOT_FMT(

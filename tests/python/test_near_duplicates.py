@@ -3,6 +3,7 @@
 
 import json
 
+import faiss
 import faiss_ext
 import numpy as np
 import pytest
@@ -54,6 +55,25 @@ def test_sets_by_their_jaccard_coefficients(sets, threshold):
     expected.sort()
     assert [(i, j, v) for (i, j), v in zip(pairs.tolist(), values)] == expected
     assert (near_duplicate_groups(rows_of(sets), threshold) == expected_groups(pairs, len(sets))).all()
+
+
+@pytest.mark.parametrize("kernel", ["jaccard", "cosine", "chi2"])
+def test_frequent_columns_in_the_time_of_a_search(kernel):
+    """So many vectors that lists of rare columns would be slow."""
+    rng = np.random.default_rng(0)
+    p = 1 / (1 + np.arange(300))
+    sets = [set(rng.choice(300, 40, p=p / p.sum()).tolist()) for _ in range(4000)]
+    x = rows_of(sets, 300)
+    index = faiss.index_factory(300, f"KFlat({kernel},store=sparse)", faiss.METRIC_INNER_PRODUCT)
+    index.add(x)
+    threshold = float(np.sort(index.search(x, 2)[0][:, 1])[-200])  # of some hundred pairs
+    lims, _, ids = index.range_search(x, float(np.nextafter(np.float32(threshold), np.float32(0))))
+    first = np.repeat(np.arange(4000), np.diff(lims).astype(int))
+    expected = sorted(zip(first[first < ids].tolist(), ids[first < ids].tolist()))
+    for missed in (0, 1e-9):
+        pairs, _ = near_duplicates(x, threshold, kernel, missed=missed)
+        assert len(expected) >= 100 and pairs.tolist() == [list(pair) for pair in expected]
+    assert (near_duplicate_groups(x, threshold, kernel) == expected_groups(pairs, 4000)).all()
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +179,7 @@ def test_no_vectors():
 
 @pytest.mark.parametrize("function", [near_duplicates, near_duplicate_groups])
 @pytest.mark.parametrize("arguments, error, words", [
-    (dict(threshold=0), RuntimeError, "threshold is 0, expected a number above 0"),
+    (dict(threshold=0), RuntimeError, "threshold is 0, expected a finite number above 0"),
     (dict(threshold=1.01), RuntimeError, "at most 1"),
     (dict(threshold=np.nan), ValueError, "threshold is nan"),
     (dict(threshold=1e300), ValueError, "threshold is 1e\\+300"),

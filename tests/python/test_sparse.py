@@ -137,6 +137,7 @@ def test_recommend(kernel):
     assert found.fits and found.recall >= 0.9
     assert any(t.string.startswith("KFlat(") and t.recall == 1 for t in found.tried)
     assert all("store=sparse" in t.string or t.string.endswith("BFlat") for t in found.tried)
+    assert any(t.string.startswith("KPCA128") and ",KIVF" in t.string for t in found.tried)
     index = found.build(x)
     assert index.ntotal == 4000
     assert (index.search(x[:5], 1)[1][:, 0] == np.arange(5)).mean() > 0.5
@@ -452,7 +453,8 @@ def test_what_takes_dense_vectors_only_says_so():
 
 # SciPy takes rows without looking where they begin.
 @pytest.mark.parametrize("at, value, match", [
-    (-1, 50_000_000, "numbers from 0 to"), (100, -10**7, "numbers from 0 to"), (0, 2, "begins with 2, expected 0"),
+    (-1, 50_000_000, "indptr of vector 299 ends at 50000000, expected at most"),
+    (100, -10**7, "indptr of vector 99 begins at .* and ends at -10000000"), (0, 2, "begins with 2, expected 0"),
     (100, 0, "indptr of vector 99 begins at .* and ends at 0, expected")])
 def test_where_rows_begin(at, value, match):
     good = counts(300, 1)
@@ -469,6 +471,54 @@ def test_where_rows_begin(at, value, match):
         with pytest.raises((ValueError, RuntimeError), match=match):
             call()
     assert exact.ntotal == 0
+
+
+@pytest.mark.parametrize("form, name, at, value, match", [
+    ("csc", "indices", 5, 10**8, "row 100000000 of component 5 in column 0 is out of range, expected 0 to 299"),
+    ("csc", "indices", 5, -1, "row -1 of component 5 in column 0"), ("csc", "indices", 5, 300, "row 300 of component 5"),
+    ("csc", "indptr", 5, 10**8, "indptr of column 5 begins at 100000000 and ends at"),
+    ("csc", "indptr", -1, 10**8, f"indptr of column {D - 1} ends at 100000000, expected at most"),
+    ("coo", "row", 5, 10**8, "row 100000000 of component 5 is out of range"), ("coo", "row", 5, -1, "row -1 of component 5"),
+    ("coo", "col", 5, D, f"column {D} of component 5 is out of range, expected 0 to {D - 1}"),
+    ("bsr", "indices", 5, 10**7, "column of blocks 10000000 of component 5"),
+    ("bsr", "indptr", 5, 10**8, "indptr of row of blocks 5 begins at"),
+    ("csr", "indices", 5, -1, "vector 0.* column -1|column -1 of vector 0")])
+def test_places_are_checked_before_scipy_uses_them(form, name, at, value, match, tmp_path):
+    good = counts(300, 1)
+    bad = good.asformat(form).copy()
+    getattr(bad, name)[at] = value
+    index = faiss.index_factory(D, "KFlat(jaccard,store=sparse)")
+    hash = faiss_ext.kernel_hash_factory(D, "CWS64")
+    for call in (lambda: index.add(bad), lambda: index.search(bad, 2), lambda: hash.encode(bad), lambda: faiss_ext.near_duplicates(bad),
+                 lambda: faiss_ext.recommend(bad, "jaccard"), lambda: faiss_ext.kernel_factory("jaccard").gram(bad, good)):
+        with pytest.raises((ValueError, RuntimeError), match=match):
+            call()
+    assert index.ntotal == 0
+    if form in ("csr", "csc") and at != -1:  # SciPy checks the last
+        sparse.save_npz(tmp_path / "x.npz", bad)
+        with pytest.raises(faiss_ext.vector_files.VectorFileError, match="x.npz.*(" + match + ")"):
+            faiss_ext.vector_files.read_vectors(tmp_path / "x.npz")
+
+
+def test_places_are_integers():
+    for name in ("indices", "indptr"):
+        bad = counts(30, 1)
+        setattr(bad, name, getattr(bad, name) + 0.5)
+        with pytest.raises(TypeError, match=f"the sparse array has {name} of the type float64, expected integers"):
+            faiss.index_factory(D, "KFlat(chi2,store=sparse)").add(bad)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "float64"])
+def test_components_of_a_column_add_up_as_numbers(form, dtype):
+    values = np.array([200, 200, 1]).astype(dtype)
+    x = {"csr": sparse.csr_array((values, [1, 1, 2], [0, 2, 3]), shape=(2, 4)),
+         "csc": sparse.csc_array((values, [0, 0, 1], [0, 0, 2, 3, 3]), shape=(2, 4)),
+         "coo": sparse.coo_array((values, ([0, 0, 1], [1, 1, 2])), shape=(2, 4))}[form]
+    index = faiss.index_factory(4, "KFlat(linear,store=sparse)")
+    index.add(x)
+    assert index.reconstruct(0).tolist() == [0, 2 if dtype == "bool" else 400, 0, 0]
+    assert x.data.tolist() == values.tolist()  # the array is as it was
 
 
 def test_svmlight_files_have_their_own_columns(tmp_path):
