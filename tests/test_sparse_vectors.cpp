@@ -21,6 +21,7 @@
 #include <faiss_ext/kernels/CallbackKernel.h>
 #include <faiss_ext/kernels/kernel_registry.h>
 
+#include "indexes/SparseSegment.h"
 #include "testing.h"
 #include "testing_sparse.h"
 
@@ -154,6 +155,89 @@ TEST_P(SparseKernels, EqualsDenseSearch) {
         const float tolerance = 1e-5f * (1 + std::abs(expected[i]));
         EXPECT_NEAR(found.values[i], expected[i], tolerance);
         EXPECT_NEAR(found.values[i], at_labels[i], tolerance);
+    }
+}
+
+/// Searches by lists and by dense vectors have the same results, also after
+/// removals, with selectors and for vectors that are not in the lists.
+TEST_P(SparseKernels, DenseVectorsOfASegmentFindTheSame) {
+    const idx_t d = 40;
+    const Rows x = draw(3000, d, 30, false, 4), q = draw(20, d, 30, false, 5);
+    const auto sum = kernel->shared_sum(c.metric);
+    if (!sum) {
+        GTEST_SKIP() << "no lists";
+    }
+    SparseSegment segment;
+    segment.append(x.get().slice(0, 2500), 0);
+    segment.prepare(*kernel, *sum, d);
+    segment.append(x.get().slice(2500, 3000), 2500);
+    for (size_t i = 0; i < segment.size(); i += 7) {
+        segment.remove(i);
+    }
+    EXPECT_EQ(segment.num_components(), x.indices.size());
+    const Floats dense = q.dense();
+    EXPECT_LT(
+            segment.seconds_of_dense(*sum, 20, d, dense.data()),
+            std::numeric_limits<double>::infinity());
+    const faiss::IDSelectorRange some(100, 2700);
+    for (const faiss::IDSelector* sel :
+         {static_cast<const faiss::IDSelector*>(nullptr),
+          static_cast<const faiss::IDSelector*>(&some)}) {
+        std::vector<std::unique_ptr<SparseQuery>> queries;
+        std::vector<SparseSearch> searches;
+        for (idx_t i = 0; i < q.n(); i++) {
+            const SparseRow row = SparseRow::of(q.get(), i);
+            queries.push_back(std::make_unique<SparseQuery>(*kernel, row));
+            searches.push_back(
+                    {*queries.back(),
+                     c.metric,
+                     sum,
+                     weight_of(*sum, row),
+                     true,
+                     sel});
+        }
+        SparseHits nearest(10);
+        segment.search(searches[0], nearest);
+        std::vector<std::pair<float, idx_t>> hits;
+        nearest.append_to(hits);
+        std::sort(hits.begin(), hits.end());
+        ASSERT_GE(hits.size(), 10);
+        const float bound = hits[9].first;
+        for (const SparseHits& empty :
+             {SparseHits(1), SparseHits(10), SparseHits::within(bound)}) {
+            std::vector<SparseHits> by_dense(q.n(), empty);
+            segment.search_dense(searches, d, dense.data(), by_dense.data());
+            for (idx_t i = 0; i < q.n(); i++) {
+                SparseHits by_lists = empty;
+                segment.search(searches[i], by_lists);
+                std::vector<std::pair<float, idx_t>> a, b;
+                by_lists.append_to(a);
+                by_dense[i].append_to(b);
+                std::sort(a.begin(), a.end());
+                std::sort(b.begin(), b.end());
+                const size_t kept = empty.are_within()
+                        ? std::max(a.size(), b.size())
+                        : empty.most();
+                a.resize(std::min(a.size(), kept));
+                b.resize(std::min(b.size(), kept));
+                EXPECT_EQ(a, b) << i;
+            }
+        }
+    }
+}
+
+TEST_P(SparseKernels, BatchesFindTheSame) {
+    const Rows x = draw(2000, 40, 30, false, 6), q = draw(70, 40, 30, false, 7);
+    const auto index = make(x);
+    const idx_t k = 10;
+    const Found all = search(*index, q.get(), k);
+    EXPECT_EQ(all, compare_all(*index, q, k));
+    for (idx_t i = 0; i < q.n(); i++) {
+        const Found one = search(*index, q.get().slice(i, i + 1), k);
+        for (idx_t j = 0; j < k; j++) {
+            EXPECT_EQ(one.values[j], all.values[i * k + j]);
+            EXPECT_EQ(one.labels[j], all.labels[i * k + j]);
+        }
     }
 }
 

@@ -39,6 +39,11 @@ struct SparseRow;
  * Later vectors are compared one by one, until they are a quarter of all; the
  * next search then adds them to the lists.
  *
+ * If at least a sixteenth of the components is not 0, and for 32 queries or
+ * more, the search may make some vectors dense at a time and compare these with
+ * the queries. It does so if this is faster than the lists for its first
+ * queries. Results are the same.
+ *
  * If it is read with IO_FLAG_MMAP, the vectors stay in the file, and the index
  * can only be searched. Its lists are in memory.
  *

@@ -19,6 +19,7 @@
 #include "core/field_strings.h"
 #include "core/parallel.h"
 #include "core/ranking.h"
+#include "core/scratch.h"
 #include "core/sparse_input.h"
 #include "indexes/SparseSegment.h"
 #include "indexes/index_facts.h"
@@ -99,6 +100,21 @@ float largest_score(const IndexSparseKernel& index, float radius) {
 
 using Segments = std::vector<std::unique_ptr<SparseSegment>>;
 
+/// Whether so many components are not 0 that a search with dense vectors may be
+/// faster.
+bool are_many_components(const Segments& segments, idx_t d) {
+    constexpr double least_share = 1.0 / 16;
+    double rows = 0, components = 0;
+    for (const auto& segment : segments) {
+        rows += double(segment->size());
+        components += double(segment->num_components());
+    }
+    return components >= least_share * rows * double(d);
+}
+
+/// Queries that search_dense compares with a vector that it made dense.
+constexpr idx_t queries_at_a_time = 32;
+
 /** Compares queries with the vectors of an index.
  *
  * @param few    few(take) calls take(row, place) for the vectors to compare, if
@@ -134,30 +150,86 @@ void for_queries(
                       1,
                       std::max<idx_t>(segments.size(), 1));
     std::vector<SparseHits> all(x.n * num_slices, empty);
-    parallel_blocks(x.n * num_slices, 1, [&](idx_t task, idx_t) {
-        const SparseRow row = SparseRow::of(x, task / num_slices);
-        const SparseQuery query(*index.kernel, row);
-        SparseHits& hits = all[task];
-        if (are_few) {
-            std::vector<float> scores(selected.size());
-            query.scores(metric, selected, scores.data());
-            hits.push(scores.size(), scores.data(), places.data());
-            return;
-        }
-        const SparseSearch how{
+    const auto search_of = [&](const SparseQuery& query) {
+        const SparseRow& row = query.components();
+        return SparseSearch{
                 query,
                 metric,
                 sum,
                 sum ? weight_of(*sum, row) : 0,
                 is_histogram(row),
                 sel};
-        const size_t n = segments.size(), slice = task % num_slices;
-        for (size_t s = n * slice / num_slices;
-             s < n * (slice + 1) / num_slices;
-             s++) {
-            segments[s]->search(how, hits);
+    };
+    const auto search_lists = [&](idx_t begin, idx_t end) {
+        std::vector<double> seconds(end - begin);
+        parallel_blocks((end - begin) * num_slices, 1, [&](idx_t task, idx_t) {
+            const double start = omp_get_wtime();
+            double& taken = seconds[task / num_slices];
+            task += begin * num_slices;
+            const SparseRow row = SparseRow::of(x, task / num_slices);
+            const SparseQuery query(*index.kernel, row);
+            SparseHits& hits = all[task];
+            if (are_few) {
+                std::vector<float> scores(selected.size());
+                query.scores(metric, selected, scores.data());
+                hits.push(scores.size(), scores.data(), places.data());
+                return;
+            }
+            const SparseSearch how = search_of(query);
+            const size_t n = segments.size(), slice = task % num_slices;
+            for (size_t s = n * slice / num_slices;
+                 s < n * (slice + 1) / num_slices;
+                 s++) {
+                segments[s]->search(how, hits);
+            }
+            taken = omp_get_wtime() - start;
+        });
+        return seconds;
+    };
+    const auto search_dense = [&](idx_t begin, idx_t end) {
+        const idx_t block = std::clamp<idx_t>(
+                (end - begin) / threads, 1, queries_at_a_time);
+        parallel_blocks(end - begin, block, [&](idx_t first, idx_t last) {
+            const SparseVectors some = x.slice(begin + first, begin + last);
+            const Scratch dense(some.n * x.d);
+            std::vector<std::unique_ptr<SparseQuery>> queries;
+            std::vector<SparseSearch> searches;
+            for (idx_t i = 0; i < some.n; i++) {
+                some.copy_dense(i, &dense[i * x.d]);
+                queries.push_back(std::make_unique<SparseQuery>(
+                        *index.kernel, SparseRow::of(some, i)));
+                searches.push_back(search_of(*queries.back()));
+            }
+            for (const auto& segment : segments) {
+                segment->search_dense(
+                        searches, x.d, dense.get(), &all[begin + first]);
+            }
+        });
+    };
+    constexpr idx_t sampled = 4;
+    const bool may_be_dense = sum && !are_few && num_slices == 1 &&
+            x.n >= queries_at_a_time && are_many_components(segments, x.d);
+    idx_t searched = 0;
+    if (may_be_dense) { // the one that is faster for the first queries
+        const auto seconds = search_lists(0, sampled);
+        const double of_lists =
+                *std::min_element(seconds.begin(), seconds.end());
+        searched = sampled;
+        const idx_t some = queries_at_a_time;
+        const Scratch dense(some * x.d);
+        for (idx_t i = 0; i < some; i++) {
+            x.copy_dense(i, &dense[i * x.d]);
         }
-    });
+        double of_dense = 0;
+        for (const auto& segment : segments) {
+            of_dense += segment->seconds_of_dense(*sum, some, x.d, dense.get());
+        }
+        if (of_dense / double(some) < of_lists) {
+            search_dense(searched, x.n);
+            searched = x.n;
+        }
+    }
+    search_lists(searched, x.n);
     for (idx_t i = 0; i < x.n; i++) {
         std::vector<Hit> hits;
         for (idx_t s = 0; s < num_slices; s++) {

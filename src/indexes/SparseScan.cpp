@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "indexes/SumBound.h"
 #include "simd/sparse_scan.h"
 
 namespace faiss_ext {
@@ -26,7 +27,7 @@ SparseScan::SparseScan(
         const SparseRow& query,
         double weight)
         : lists(lists), sum(sum), weight(weight) {
-    error = 1e-5 + 2e-7 * double(query.size());
+    error = relative_error(query.size());
     comparison = 72 + 2 * lists.mean_components;
     find_terms(query);
     find_full_terms(query);
@@ -308,19 +309,7 @@ SparseScan::Line SparseScan::left_out(size_t i) const {
 void SparseScan::set_score(double score) {
     if (score != last_score) {
         last_score = score;
-        least = sum.least(score, weight);
-        if (!std::isfinite(least.offset)) {
-            least.slope = 0;
-            return;
-        }
-        // A score of nearly 2 is accurate to `error`, and so is the kernel
-        // value near 0 that it stands for.
-        if (sum.has_roots) {
-            least.slope -= error * weight;
-        } else {
-            least.offset -= error * (std::abs(least.offset) + weight);
-            least.slope -= error;
-        }
+        least = least_with_error(sum, score, weight, error);
         least.slope = std::max(least.slope, 0.0);
     }
 }

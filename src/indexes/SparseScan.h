@@ -35,6 +35,11 @@ class SparseScan {
     /// Queries with more components have no scan.
     static constexpr size_t most_terms = 8192;
 
+    /// The relative error of sums of a query with so many components.
+    static double relative_error(size_t components) {
+        return 1e-5 + 2e-7 * double(components);
+    }
+
     /// @param weight  of the query
     SparseScan(
             const SparseLists& lists,

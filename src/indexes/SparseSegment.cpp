@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "indexes/SparseSegment.h"
 
+#include <limits>
 #include <numeric>
 #include <span>
 
 #include "core/errors.h"
 #include "core/scratch.h"
 #include "indexes/SparseScan.h"
+#include "indexes/SumBound.h"
 #include "indexes/blocked_scan.h"
 
 namespace faiss_ext {
@@ -153,22 +155,144 @@ void SparseSegment::compare_all(
     });
 }
 
-void SparseSegment::search(const SparseSearch& how, SparseHits& hits) const {
-    std::shared_ptr<const SparseLists> current;
-    if (how.sum && (how.is_histogram || !how.sum->is_of_histograms)) {
-        const std::lock_guard<std::mutex> hold(mutex);
-        current = lists;
+/// The lists, if they bound the scores of a query; otherwise null.
+std::shared_ptr<const SparseLists> SparseSegment::lists_for(
+        const SparseSearch& how) const {
+    if (!how.sum || (how.sum->is_of_histograms && !how.is_histogram) ||
+        !std::isfinite(how.weight)) {
+        return nullptr;
     }
-    const bool can_scan = current &&
-            (current->are_histograms || !how.sum->is_of_histograms) &&
-            current->have_finite_weights && std::isfinite(how.weight) &&
-            how.query.components().size() <= SparseScan::most_terms;
+    const std::lock_guard<std::mutex> hold(mutex);
+    const bool have_bounds = lists && lists->have_finite_weights &&
+            (lists->are_histograms || !how.sum->is_of_histograms);
+    return have_bounds ? lists : nullptr;
+}
+
+void SparseSegment::search(const SparseSearch& how, SparseHits& hits) const {
+    const auto current = lists_for(how);
     size_t begin = 0;
-    if (can_scan) {
+    if (current && how.query.components().size() <= SparseScan::most_terms) {
         scan_lists(*current, how, hits);
         begin = current->num_rows;
     }
     compare_all(how, begin, size(), hits);
+}
+
+/// Bounds the hits by a comparison with some rows.
+void SparseSegment::set_first_bound(
+        const SparseSearch& how,
+        std::vector<uint32_t> rows,
+        SparseHits& hits) const {
+    SparseHits first(hits.most());
+    compare(how, rows, first);
+    hits.set_bound(first.bound());
+}
+
+/// Computes the sums of n queries with the rows of the lists from `begin` to
+/// `end`.
+void SparseSegment::sums_of_dense(
+        const SparseLists& lists,
+        const SharedSum& sum,
+        size_t begin,
+        size_t end,
+        size_t n,
+        size_t d,
+        const float* dense,
+        float* rows,
+        float* sums) const {
+    std::fill_n(rows, (end - begin) * d, 0.0f);
+    for (size_t i = begin; i < end; i++) {
+        const SparseRow row = all[lists.order[i]];
+        float* to = rows + (i - begin) * d;
+        for (size_t at = 0; at < row.size(); at++) {
+            to[row.columns[at]] = row.values[at];
+        }
+    }
+    sum.terms->block(n, dense, end - begin, rows, d, sums);
+}
+
+double SparseSegment::seconds_of_dense(
+        const SharedSum& sum,
+        size_t n,
+        size_t d,
+        const float* dense) const {
+    const std::lock_guard<std::mutex> hold(mutex);
+    if (!lists || lists->num_rows == 0) {
+        return std::numeric_limits<double>::infinity();
+    }
+    const size_t m = std::min(dense_rows, lists->num_rows);
+    const Scratch rows(m * d), sums(n * m);
+    double least = std::numeric_limits<double>::infinity();
+    for (int turn = 0; turn < 2; turn++) {
+        const double start = omp_get_wtime();
+        sums_of_dense(*lists, sum, 0, m, n, d, dense, rows.get(), sums.get());
+        least = std::min(least, omp_get_wtime() - start);
+    }
+    return least * double(size()) / double(m);
+}
+
+void SparseSegment::search_dense(
+        std::span<const SparseSearch> queries,
+        size_t d,
+        const float* dense,
+        SparseHits* hits) const {
+    const size_t n = queries.size();
+    std::shared_ptr<const SparseLists> current = lists_for(queries[0]);
+    for (size_t i = 1; i < n && current; i++) {
+        current = lists_for(queries[i]);
+    }
+    if (!current) {
+        for (size_t i = 0; i < n; i++) {
+            search(queries[i], hits[i]);
+        }
+        return;
+    }
+    const size_t num_rows = current->num_rows;
+    for (size_t i = 0; i < n; i++) {
+        if (!hits[i].are_within() && std::isinf(hits[i].bound())) {
+            const size_t enough = std::max<size_t>(32, 2 * hits[i].most());
+            std::vector<uint32_t> rows(std::min(enough, num_rows));
+            std::iota(rows.begin(), rows.end(), 0);
+            set_first_bound(queries[i], std::move(rows), hits[i]);
+        }
+    }
+    const Scratch rows(dense_rows * d), sums(n * dense_rows);
+    std::vector<uint32_t> found;
+    for_chunks(0, idx_t(num_rows), dense_rows, [&](size_t begin, size_t end) {
+        const size_t m = end - begin;
+        sums_of_dense(
+                *current,
+                *queries[0].sum,
+                begin,
+                end,
+                n,
+                d,
+                dense,
+                rows.get(),
+                sums.get());
+        for (size_t i = 0; i < n; i++) {
+            const SparseSearch& how = queries[i];
+            const auto least = least_with_error(
+                    *how.sum,
+                    hits[i].bound(),
+                    how.weight,
+                    SparseScan::relative_error(how.query.components().size()));
+            const double slope = std::max(least.slope, 0.0);
+            found.clear();
+            for (size_t j = 0; j < m; j++) {
+                if (sums[i * m + j] >=
+                    least.offset + slope * current->weights[begin + j]) {
+                    found.push_back(current->order[begin + j]);
+                }
+            }
+            if (!found.empty()) {
+                compare(how, found, hits[i]);
+            }
+        }
+    });
+    for (size_t i = 0; i < n; i++) {
+        compare_all(queries[i], num_rows, size(), hits[i]);
+    }
 }
 
 void SparseSegment::scan_lists(
@@ -178,11 +302,10 @@ void SparseSegment::scan_lists(
     SparseScan scan(lists, *how.sum, how.query.components(), how.weight);
     if (!hits.are_within() && std::isinf(hits.bound())) {
         // vectors with the rarest columns give a first bound
-        std::vector<uint32_t> rows =
-                scan.rows_of_shortest(std::max<size_t>(32, 2 * hits.most()));
-        SparseHits first(hits.most());
-        compare(how, rows, first);
-        hits.set_bound(first.bound());
+        set_first_bound(
+                how,
+                scan.rows_of_shortest(std::max<size_t>(32, 2 * hits.most())),
+                hits);
     }
     constexpr size_t at_a_time = 32; // comparisons lower the bound
     const std::vector<uint32_t> blocks = scan.blocks();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -141,6 +142,31 @@ class SparseSegment {
 
     void search(const SparseSearch& how, SparseHits& hits) const;
 
+    /** The same for several queries of dimension d, by the sums of dense
+     * vectors. It makes some vectors dense at a time. This is faster than lists
+     * if many components are not 0.
+     *
+     * @param dense  the queries as dense vectors
+     * @param hits   of each query
+     */
+    void search_dense(
+            std::span<const SparseSearch> queries,
+            size_t d,
+            const float* dense,
+            SparseHits* hits) const;
+
+    /// Estimates the seconds that search_dense takes for n queries by those of
+    /// a few vectors; infinity if it needs lists and there are none.
+    double seconds_of_dense(
+            const SharedSum& sum,
+            size_t n,
+            size_t d,
+            const float* dense) const;
+
+    size_t num_components() const {
+        return all.columns.size();
+    }
+
    private:
     AppendedRows all;
     std::vector<int32_t> ids; ///< places by row
@@ -163,6 +189,23 @@ class SparseSegment {
             const SparseLists& lists,
             const SparseSearch& how,
             SparseHits& hits) const;
+    std::shared_ptr<const SparseLists> lists_for(const SparseSearch& how) const;
+    void set_first_bound(
+            const SparseSearch& how,
+            std::vector<uint32_t> rows,
+            SparseHits& hits) const;
+
+    static constexpr size_t dense_rows = 64; ///< at a time
+    void sums_of_dense(
+            const SparseLists& lists,
+            const SharedSum& sum,
+            size_t begin,
+            size_t end,
+            size_t n,
+            size_t d,
+            const float* dense,
+            float* rows,
+            float* sums) const;
 };
 
 } // namespace faiss_ext

@@ -11,6 +11,31 @@
 
 namespace faiss_ext {
 
+/** The least sum of a vector that may have a score, less the rounding errors.
+ *
+ * A score of nearly 2 is accurate to `error`, and so is the kernel value near 0
+ * that it stands for. The slope may be negative.
+ *
+ * @param weight  of the query
+ */
+inline SharedSum::Least least_with_error(
+        const SharedSum& sum,
+        double score,
+        double weight,
+        double error) {
+    SharedSum::Least least = sum.least(score, weight);
+    if (!std::isfinite(least.offset)) {
+        return {least.offset, 0};
+    }
+    if (sum.has_roots) {
+        least.slope -= error * weight;
+    } else {
+        least.offset -= error * (std::abs(least.offset) + weight);
+        least.slope -= error;
+    }
+    return least;
+}
+
 /** Tells from parts of two vectors that their score exceeds a bound.
  *
  * The mass of a set of components is the sum of terms(v, v) over them. The sum
@@ -52,17 +77,8 @@ struct SumBound {
 
     /// The least sum of a vector with one that weighs at most `heaviest`.
     Line least(double weight, double heaviest) const {
-        const auto exact = sum.least(score, weight);
-        if (!std::isfinite(exact.offset)) {
-            return {exact.offset, 0};
-        }
-        Line line = {exact.offset, exact.slope};
-        if (sum.has_roots) {
-            line.slope -= error * weight;
-        } else {
-            line.offset -= error * (std::abs(exact.offset) + weight);
-            line.slope -= error;
-        }
+        const auto least = least_with_error(sum, score, weight, error);
+        Line line = {least.offset, least.slope};
         if (line.slope < 0) {
             line = {line.at(heaviest), 0};
         }
