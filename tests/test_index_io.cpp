@@ -686,7 +686,7 @@ TEST(Io, MessagesAboutBuffers) {
          {Bytes(),
           Bytes(good.begin(), good.begin() + 10),
           Bytes(good.begin(), good.end() - 5),
-          replaced(good, "FxIx\10", "FxIx\7"),
+          replaced(good, "FxIx\11", "FxIx\7"),
           replaced(good, "FxIx", "FxIB"),
           sealed(Bytes(content.begin(), content.begin() + 40)),
           sealed(replaced(content, "IDTable", "IDTuble")),
