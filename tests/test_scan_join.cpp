@@ -115,6 +115,25 @@ TEST_P(EachKernel, FindPairsOfManyRows) {
     EXPECT_GT(near, 0);
 }
 
+/// Squared lengths that floats cannot represent.
+TEST(Joins, CompareRowsWhoseWeightsOverflow) {
+    const auto kernel = kernel_factory("cosine");
+    Rows x = draw(1500, 60, 12, false, 1);
+    for (float& value : x.values) {
+        value *= 1e25f;
+    }
+    const Joins joins(x.get(), *kernel, -0.95f);
+    RowJoin::State by_scan, by_columns;
+    size_t found = 0;
+    for (size_t row = 0; row < joins.rows.size(); row++) {
+        joins.scan.find(row, by_scan);
+        joins.shared.find(row, by_columns);
+        EXPECT_EQ(by_scan.found, by_columns.found);
+        found += by_scan.found.size();
+    }
+    EXPECT_GT(found, 0);
+}
+
 TEST_P(EachKernel, AreEstimatedFromASample) {
     const Rows x = draw(1000, 100, 10, false, 3);
     const Joins joins(x.get(), *kernel, scores_of(x, 7)[8]);

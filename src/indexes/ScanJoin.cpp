@@ -51,16 +51,19 @@ void ScanJoin::find(size_t row, State& state) const {
     }
     state.candidates.clear();
     const SparseRow query = vector_of(row);
-    if (query.size() > SparseScan::most_terms) {
-        for (size_t other = begin; other < row; other++) {
-            state.candidates.push_back(uint32_t(other));
-        }
-        compare(row, line, state);
-        return;
-    }
     for (const auto& segment : segments) {
         if (segment->first >= row) {
             break;
+        }
+        if (!segment->lists.have_finite_weights ||
+            query.size() > SparseScan::most_terms) {
+            const size_t end = segment->first + segment->lists.num_rows;
+            for (size_t other = std::max(begin, segment->first);
+                 other < std::min(row, end);
+                 other++) {
+                state.candidates.push_back(uint32_t(other));
+            }
+            continue;
         }
         SparseScan scan(segment->lists, bound.sum, query, rows.weights[row]);
         for (size_t i = 0; i < segment->least_rows.size(); i++) {

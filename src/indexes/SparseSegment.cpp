@@ -155,6 +155,11 @@ void SparseSegment::compare_all(
     });
 }
 
+std::shared_ptr<const SparseLists> SparseSegment::current_lists() const {
+    const std::lock_guard<std::mutex> hold(mutex);
+    return lists;
+}
+
 /// The lists, if they bound the scores of a query; otherwise null.
 std::shared_ptr<const SparseLists> SparseSegment::lists_for(
         const SparseSearch& how) const {
@@ -162,10 +167,10 @@ std::shared_ptr<const SparseLists> SparseSegment::lists_for(
         !std::isfinite(how.weight)) {
         return nullptr;
     }
-    const std::lock_guard<std::mutex> hold(mutex);
-    const bool have_bounds = lists && lists->have_finite_weights &&
-            (lists->are_histograms || !how.sum->is_of_histograms);
-    return have_bounds ? lists : nullptr;
+    auto current = current_lists();
+    const bool have_bounds = current && current->have_finite_weights &&
+            (current->are_histograms || !how.sum->is_of_histograms);
+    return have_bounds ? current : nullptr;
 }
 
 void SparseSegment::search(const SparseSearch& how, SparseHits& hits) const {
@@ -216,16 +221,16 @@ double SparseSegment::seconds_of_dense(
         size_t n,
         size_t d,
         const float* dense) const {
-    const std::lock_guard<std::mutex> hold(mutex);
-    if (!lists || lists->num_rows == 0) {
+    const auto current = current_lists();
+    if (!current || current->num_rows == 0) {
         return std::numeric_limits<double>::infinity();
     }
-    const size_t m = std::min(dense_rows, lists->num_rows);
+    const size_t m = std::min(dense_rows, current->num_rows);
     const Scratch rows(m * d), sums(n * m);
     double least = std::numeric_limits<double>::infinity();
     for (int turn = 0; turn < 2; turn++) {
         const double start = omp_get_wtime();
-        sums_of_dense(*lists, sum, 0, m, n, d, dense, rows.get(), sums.get());
+        sums_of_dense(*current, sum, 0, m, n, d, dense, rows.get(), sums.get());
         least = std::min(least, omp_get_wtime() - start);
     }
     return least * double(size()) / double(m);

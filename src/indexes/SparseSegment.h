@@ -189,6 +189,7 @@ class SparseSegment {
             const SparseLists& lists,
             const SparseSearch& how,
             SparseHits& hits) const;
+    std::shared_ptr<const SparseLists> current_lists() const;
     std::shared_ptr<const SparseLists> lists_for(const SparseSearch& how) const;
     void set_first_bound(
             const SparseSearch& how,
