@@ -13,8 +13,10 @@ The files lie in the folder itself or in a folder directly below it. `load_digit
 digits, which need no file.
 """
 
-import importlib.util
+import importlib
 import re
+import sys
+import types
 from pathlib import Path
 from typing import NamedTuple, Optional
 
@@ -22,12 +24,11 @@ import numpy as np
 
 
 def _vector_files():
-    """The package's module, by itself: some processes that read data have no faiss_ext."""
-    path = Path(__file__).resolve().parents[1] / "python_bindings" / "faiss_ext" / "vector_files.py"
-    spec = importlib.util.spec_from_file_location("faiss_ext_vector_files", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The package's module, without the rest of the package: some processes that read data have no FAISS."""
+    package = types.ModuleType("faiss_ext_files")
+    package.__path__ = [str(Path(__file__).resolve().parents[1] / "python_bindings" / "faiss_ext")]
+    sys.modules[package.__name__] = package
+    return importlib.import_module(f"{package.__name__}.vector_files")
 
 
 vector_files = _vector_files()

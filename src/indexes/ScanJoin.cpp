@@ -19,16 +19,18 @@ ScanJoin::ScanJoin(const RowPairs& pairs, const SparseVectors& x)
             check_interrupt();
             all.append(vector_of(row));
         }
-        auto segment = std::make_unique<Segment>(
-                first, SparseLists(all, all.size(), x.d, bound.sum));
-        const auto& order = segment->lists.order;
+        Segment segment;
+        segment.first = first;
+        segment.lists = std::make_unique<const SparseLists>(
+                all, all.size(), x.d, bound.sum);
+        const auto& order = segment.lists->order;
         for (size_t i = 0; i < order.size(); i += SparseLists::block) {
             const auto [least, largest] = std::minmax_element(
                     order.begin() + i,
                     order.begin() +
                             std::min(i + SparseLists::block, order.size()));
-            segment->least_rows.push_back(*least);
-            segment->largest_rows.push_back(*largest);
+            segment.least_rows.push_back(*least);
+            segment.largest_rows.push_back(*largest);
         }
         segments.push_back(std::move(segment));
     }
@@ -51,29 +53,29 @@ void ScanJoin::find(size_t row, State& state) const {
     }
     state.candidates.clear();
     const SparseRow query = vector_of(row);
-    for (const auto& segment : segments) {
-        if (segment->first >= row) {
+    for (const Segment& segment : segments) {
+        if (segment.first >= row) {
             break;
         }
-        if (!segment->lists.have_finite_weights ||
+        if (!segment.lists->have_finite_weights ||
             query.size() > SparseScan::most_terms) {
-            const size_t end = segment->first + segment->lists.num_rows;
-            for (size_t other = std::max(begin, segment->first);
+            const size_t end = segment.first + segment.lists->num_rows;
+            for (size_t other = std::max(begin, segment.first);
                  other < std::min(row, end);
                  other++) {
                 state.candidates.push_back(uint32_t(other));
             }
             continue;
         }
-        SparseScan scan(segment->lists, bound.sum, query, rows.weights[row]);
-        for (size_t i = 0; i < segment->least_rows.size(); i++) {
-            if (segment->first + segment->least_rows[i] >= row ||
-                segment->first + segment->largest_rows[i] < begin) {
+        SparseScan scan(*segment.lists, bound.sum, query, rows.weights[row]);
+        for (size_t i = 0; i < segment.least_rows.size(); i++) {
+            if (segment.first + segment.least_rows[i] >= row ||
+                segment.first + segment.largest_rows[i] < begin) {
                 continue;
             }
             scan.find(i, bound.score);
             for (const uint32_t number : scan.found) {
-                const size_t other = segment->first + scan.row(number);
+                const size_t other = segment.first + scan.row(number);
                 if (other >= begin && other < row) {
                     state.candidates.push_back(uint32_t(other));
                 }

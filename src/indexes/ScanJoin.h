@@ -31,14 +31,14 @@ class ScanJoin : public RowJoin {
    private:
     /// Consecutive rows.
     struct Segment {
-        size_t first;
-        SparseLists lists;
+        size_t first = 0;
+        std::unique_ptr<const SparseLists> lists;
         /// The first and last row of each block, counted from `first`.
         std::vector<uint32_t> least_rows, largest_rows;
     };
 
     const SparseVectors& x;
-    std::vector<std::unique_ptr<Segment>> segments;
+    std::vector<Segment> segments;
 
     SparseRow vector_of(size_t row) const {
         return SparseRow::of(x, rows.equal(row).front());
