@@ -21,8 +21,10 @@
 #include "core/slices.h"
 #include "indexes/add_to_storage.h"
 #include "indexes/batch_calls.h"
+#include "indexes/hash_table_search.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
+#include "indexes/search_params.h"
 #include "indexes/supported_calls.h"
 
 namespace faiss_ext {
@@ -58,6 +60,15 @@ void check_parameters(const faiss::IndexBinary& storage) {
     if (auto* graph = dynamic_cast<const faiss::IndexBinaryHNSW*>(&storage)) {
         check_ef(graph->hnsw.efSearch, "efSearch", "the storage");
     }
+}
+
+/// Returns the selector of a search of hash tables, which ignore selectors or
+/// refuse them.
+const faiss::IDSelector* selector_of_tables(
+        const faiss::IndexBinary& storage,
+        const faiss::SearchParameters* params,
+        const char* where) {
+    return is_hash_table(storage) ? plain_selector(params, where) : nullptr;
 }
 
 } // namespace
@@ -188,23 +199,38 @@ void HashAndStorage::search_codes(
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "search");
     check_params_for(*storage, params, "search");
+    const faiss::IDSelector* sel =
+            selector_of_tables(*storage, params, "search");
+    if (sel) {
+        params = nullptr;
+    }
     check_params_supported(*storage, params, "search");
     check_parameters(*storage);
     check_counts_inside();
     check_k(k, "search");
-    const auto search = [&](idx_t begin, idx_t end) {
-        storage->search(
-                end - begin,
-                codes + begin * storage->code_size,
-                k,
-                distances + begin * k,
-                labels + begin * k,
-                params);
+    const auto search = [&](idx_t n,
+                            const uint8_t* codes,
+                            idx_t k,
+                            int32_t* distances,
+                            idx_t* labels) {
+        if (n > 0 && is_ours(*storage)) {
+            storage->search(n, codes, k, distances, labels, params);
+            return;
+        }
+        for_timed_batches(n, [&](idx_t begin, idx_t end) {
+            storage->search(
+                    end - begin,
+                    codes + begin * storage->code_size,
+                    k,
+                    distances + begin * k,
+                    labels + begin * k,
+                    params);
+        });
     };
-    if (!is_ours(*storage)) {
-        for_timed_batches(n, search);
-    } else if (n > 0) {
-        search(0, n);
+    if (sel) {
+        search_selected(*storage, search, n, codes, k, distances, labels, *sel);
+    } else {
+        search(n, codes, k, distances, labels);
     }
 }
 
@@ -217,6 +243,11 @@ void HashAndStorage::range_search_codes(
     check_codes(n, codes, "range_search");
     check_params_for(*storage, params, "range_search");
     check_range_search_supported(*storage, "range_search");
+    const faiss::IDSelector* sel =
+            selector_of_tables(*storage, params, "range_search");
+    if (sel) {
+        params = nullptr;
+    }
     check_params_supported(*storage, params, "range_search");
     check_parameters(*storage);
     check_counts_inside();
@@ -233,6 +264,9 @@ void HashAndStorage::range_search_codes(
                 radius,
                 part.get(),
                 params);
+        if (sel) {
+            keep_selected(*part, *sel);
+        }
         for (idx_t i = begin; i < end; i++) {
             result->lims[i] = part->lims[i - begin + 1] - part->lims[i - begin];
         }

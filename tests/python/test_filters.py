@@ -77,6 +77,50 @@ def test_lists_of_faiss_behind_a_map():
     assert ((I >= 50) & (I < 500)).all()
 
 
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("storage", ["BHash6", "BHash3x10", "BHash12(nflip=2)", "BHash60"])
+@pytest.mark.parametrize("share", [0.0, 0.004, 0.3, 0.9])
+def test_hash_tables(binary, storage, share):
+    ids = np.random.default_rng(2).permutation(2 * N)[:N]
+
+    def make(string):
+        if not binary:
+            return filled(f"AHK64(chi2,center=1),{string}", ids)
+        index = faiss.index_binary_factory(64, f"IDMap,AHK64(chi2,center=1),{string}")
+        index.train(BASE)
+        index.add_with_ids(BASE, ids)
+        return index
+
+    index, scan = make(storage.split("(")[0]), make("BFlat")
+    if "nflip" in storage:
+        faiss_ext.set_index_parameter(index, "nflip", 2)
+    allowed = np.random.default_rng(1).choice(ids, int(share * N), replace=False)
+    k = 10
+    D, I = index.search(QUERIES, k, filter=allowed)
+    count = min(k, len(allowed))
+    assert ((I >= 0) == (np.arange(k) < count)).all() and np.isin(I[:, :count], allowed).all()
+    exact = scan.search(QUERIES, k, filter=allowed)[0]
+    all_found_D, all_found = index.search(QUERIES, N)  # all candidates
+    for i in range(len(QUERIES)):
+        candidates = all_found_D[i][np.isin(all_found[i], allowed)][:k]
+        examined = share > 0.25 and len(candidates) == k
+        np.testing.assert_array_equal(D[i], candidates if examined else exact[i])
+        assert len(set(I[i][:count])) == count
+
+    lims, D, I = index.range_search(QUERIES, 12)
+    kept = np.isin(I, allowed)
+    found = index.range_search(QUERIES, 12, filter=allowed)
+    np.testing.assert_array_equal(found[0], np.append(0, np.cumsum(kept))[lims])
+    np.testing.assert_array_equal(found[1], D[kept])
+    np.testing.assert_array_equal(found[2], I[kept])
+
+
+def test_hash_tables_take_only_a_selector():
+    index = filled("AHK64(chi2),BHash8")
+    with pytest.raises(RuntimeError, match="SearchParametersIVF"):
+        index.search(QUERIES, 3, params=faiss.SearchParametersIVF(sel=faiss.IDSelectorRange(0, 9)))
+
+
 def test_own_ids_of_lists():
     index = faiss.index_factory(64, "AHK64(chi2,center=1),BIVF8")
     index.train(BASE)
