@@ -176,13 +176,17 @@ TEST_P(SparseKernels, DenseVectorsOfASegmentFindTheSame) {
     }
     EXPECT_EQ(segment.num_components(), x.indices.size());
     const Floats dense = q.dense();
-    EXPECT_LT(
-            segment.seconds_of_dense(*sum, 20, d, dense.data()),
-            std::numeric_limits<double>::infinity());
+    for (const bool are_kept : {false, true}) {
+        EXPECT_LT(
+                segment.seconds_of_dense(*sum, 20, d, dense.data(), are_kept),
+                std::numeric_limits<double>::infinity());
+    }
     const faiss::IDSelectorRange some(100, 2700);
-    for (const faiss::IDSelector* sel :
-         {static_cast<const faiss::IDSelector*>(nullptr),
-          static_cast<const faiss::IDSelector*>(&some)}) {
+    for (const faiss::IDSelector* sel : {
+                 static_cast<const faiss::IDSelector*>(nullptr),
+                 static_cast<const faiss::IDSelector*>(&some),
+                 static_cast<const faiss::IDSelector*>(nullptr), // kept
+         }) {
         std::vector<std::unique_ptr<SparseQuery>> queries;
         std::vector<SparseSearch> searches;
         for (idx_t i = 0; i < q.n(); i++) {
@@ -191,7 +195,7 @@ TEST_P(SparseKernels, DenseVectorsOfASegmentFindTheSame) {
             searches.push_back(
                     {*queries.back(),
                      c.metric,
-                     sum,
+                     &*sum,
                      weight_of(*sum, row),
                      true,
                      sel});
@@ -206,7 +210,8 @@ TEST_P(SparseKernels, DenseVectorsOfASegmentFindTheSame) {
         for (const SparseHits& empty :
              {SparseHits(1), SparseHits(10), SparseHits::within(bound)}) {
             std::vector<SparseHits> by_dense(q.n(), empty);
-            segment.search_dense(searches, d, dense.data(), by_dense.data());
+            segment.search_dense(
+                    {searches, size_t(d), dense.data()}, by_dense.data());
             for (idx_t i = 0; i < q.n(); i++) {
                 SparseHits by_lists = empty;
                 segment.search(searches[i], by_lists);
@@ -223,21 +228,33 @@ TEST_P(SparseKernels, DenseVectorsOfASegmentFindTheSame) {
                 EXPECT_EQ(a, b) << i;
             }
         }
+        if (sel) {
+            segment.keep_dense(d);
+        }
     }
 }
 
 TEST_P(SparseKernels, BatchesFindTheSame) {
     const Rows x = draw(2000, 40, 30, false, 6), q = draw(70, 40, 30, false, 7);
-    const auto index = make(x);
     const idx_t k = 10;
-    const Found all = search(*index, q.get(), k);
-    EXPECT_EQ(all, compare_all(*index, q, k));
-    for (idx_t i = 0; i < q.n(); i++) {
-        const Found one = search(*index, q.get().slice(i, i + 1), k);
-        for (idx_t j = 0; j < k; j++) {
-            EXPECT_EQ(one.values[j], all.values[i * k + j]);
-            EXPECT_EQ(one.labels[j], all.labels[i * k + j]);
+    for (const auto store :
+         {IndexFlatKernel::Store::sparse, IndexFlatKernel::Store::automatic}) {
+        IndexSparseKernel index(int(x.d), *kernel, c.metric, store);
+        index.add(x.get());
+        const Found all = search(index, q.get(), k);
+        EXPECT_EQ(all, compare_all(index, q, k));
+        for (idx_t i = 0; i < q.n(); i++) {
+            const Found one = search(index, q.get().slice(i, i + 1), k);
+            for (idx_t j = 0; j < k; j++) {
+                EXPECT_EQ(one.values[j], all.values[i * k + j]);
+                EXPECT_EQ(one.labels[j], all.labels[i * k + j]);
+            }
         }
+        index.add(q.get()); // are not in the lists yet
+        EXPECT_EQ(search(index, q.get(), k), compare_all(index, q, k));
+        const faiss::IDSelectorRange most(0, 1500);
+        index.remove_ids(most); // drops lists and dense copies
+        EXPECT_EQ(search(index, q.get(), k), compare_all(index, q, k));
     }
 }
 

@@ -13,6 +13,7 @@
 namespace faiss_ext {
 
 class SparseSegment;
+class SparseTimes;
 struct SparseRow;
 
 /** Exact search under a kernel among sparse vectors. Time and memory depend on
@@ -39,10 +40,12 @@ struct SparseRow;
  * Later vectors are compared one by one, until they are a quarter of all; the
  * next search then adds them to the lists.
  *
- * If at least a sixteenth of the components is not 0, and for 32 queries or
- * more, the search may make some vectors dense at a time and compare these with
- * the queries. It does so if this is faster than the lists for its first
- * queries. Results are the same.
+ * If at least a sixteenth of the components is not 0, dense vectors may be
+ * faster than lists. The first search that could use either measures both;
+ * results are the same. With store=sparse, searches for 32 queries or more may
+ * make some vectors dense at a time. With store=auto, all searches may use
+ * dense copies of the vectors, which take 4 * d bytes a vector in addition;
+ * searches then take about as long as those of an IndexFlatKernel.
  *
  * If it is read with IO_FLAG_MMAP, the vectors stay in the file, and the index
  * can only be searched. Its lists are in memory.
@@ -53,10 +56,12 @@ struct SparseRow;
  */
 struct IndexSparseKernel : IndexFlatKernel, SparseInput {
     /// @param kernel  is copied; its bandwidth must be set
+    /// @param store   sparse or automatic
     IndexSparseKernel(
             int d,
             const Kernel& kernel,
-            faiss::MetricType metric = faiss::METRIC_L2);
+            faiss::MetricType metric = faiss::METRIC_L2,
+            Store store = Store::sparse);
     IndexSparseKernel();
     IndexSparseKernel(const IndexSparseKernel&) = delete;
     IndexSparseKernel& operator=(const IndexSparseKernel&) = delete;
@@ -198,6 +203,7 @@ struct IndexSparseKernel : IndexFlatKernel, SparseInput {
     };
     std::vector<std::unique_ptr<SparseSegment>> segments;
     std::vector<Place> places;
+    std::unique_ptr<SparseTimes> times;
 
     SparseRow row(idx_t key) const;
     void free_removed();

@@ -21,7 +21,9 @@
 #include "core/ranking.h"
 #include "core/scratch.h"
 #include "core/sparse_input.h"
+#include "indexes/SparseBatch.h"
 #include "indexes/SparseSegment.h"
+#include "indexes/SparseTimes.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_positions.h"
 #include "indexes/range_result.h"
@@ -65,10 +67,17 @@ void check_by_position(const IndexSparseKernel& index, const char* method) {
     }
 }
 
-bool is_histogram(const SparseRow& row) {
-    return std::all_of(row.values.begin(), row.values.end(), [](float v) {
-        return v >= 0;
-    });
+void check_store(const IndexSparseKernel& index) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            index.store == IndexFlatKernel::Store::sparse ||
+                    index.store == IndexFlatKernel::Store::automatic,
+            "IndexSparseKernel has store=sparse or store=auto");
+}
+
+SparseBatch::Dense dense_of(const IndexSparseKernel& index) {
+    return index.store == IndexFlatKernel::Store::automatic
+            ? SparseBatch::Dense::kept
+            : SparseBatch::Dense::made;
 }
 
 /// The largest score of a vector within a radius, by bisection over floats as
@@ -98,159 +107,25 @@ float largest_score(const IndexSparseKernel& index, float radius) {
     return float_of(low);
 }
 
-using Segments = std::vector<std::unique_ptr<SparseSegment>>;
-
-/// Whether so many components are not 0 that a search with dense vectors may be
-/// faster.
-bool are_many_components(const Segments& segments, idx_t d) {
-    constexpr double least_share = 1.0 / 16;
-    double rows = 0, components = 0;
-    for (const auto& segment : segments) {
-        rows += double(segment->size());
-        components += double(segment->num_components());
-    }
-    return components >= least_share * rows * double(d);
-}
-
-/// Queries that search_dense compares with a vector that it made dense.
-constexpr idx_t queries_at_a_time = 32;
-
-/** Compares queries with the vectors of an index.
- *
- * @param few    few(take) calls take(row, place) for the vectors to compare, if
- *               they are few, and returns whether they are
- * @param empty  hits of a query, before the first
- * @param done   done(i, hits) receives the hits of query i, in any order
- */
-template <class Few, class Done>
-void for_queries(
-        const IndexSparseKernel& index,
-        const Segments& segments,
-        const SparseVectors& x,
-        const faiss::IDSelector* sel,
-        Few&& few,
-        const SparseHits& empty,
-        Done&& done) {
-    const faiss::MetricType metric = index.metric_type;
-    std::vector<SparseRow> selected;
-    std::vector<idx_t> places;
-    const bool are_few = few([&](const SparseRow& row, idx_t place) {
-        selected.push_back(row);
-        places.push_back(place);
-    });
-    const auto sum = index.kernel->shared_sum(metric);
-    for (size_t s = 0; s < segments.size() && sum && !are_few; s++) {
-        segments[s]->prepare(*index.kernel, *sum, index.d);
-    }
-    const idx_t threads = omp_get_max_threads();
-    const idx_t num_slices = are_few
-            ? 1
-            : std::clamp<idx_t>(
-                      2 * threads / std::max<idx_t>(x.n, 1),
-                      1,
-                      std::max<idx_t>(segments.size(), 1));
-    std::vector<SparseHits> all(x.n * num_slices, empty);
-    const auto search_of = [&](const SparseQuery& query) {
-        const SparseRow& row = query.components();
-        return SparseSearch{
-                query,
-                metric,
-                sum,
-                sum ? weight_of(*sum, row) : 0,
-                is_histogram(row),
-                sel};
-    };
-    const auto search_lists = [&](idx_t begin, idx_t end) {
-        std::vector<double> seconds(end - begin);
-        parallel_blocks((end - begin) * num_slices, 1, [&](idx_t task, idx_t) {
-            const double start = omp_get_wtime();
-            double& taken = seconds[task / num_slices];
-            task += begin * num_slices;
-            const SparseRow row = SparseRow::of(x, task / num_slices);
-            const SparseQuery query(*index.kernel, row);
-            SparseHits& hits = all[task];
-            if (are_few) {
-                std::vector<float> scores(selected.size());
-                query.scores(metric, selected, scores.data());
-                hits.push(scores.size(), scores.data(), places.data());
-                return;
-            }
-            const SparseSearch how = search_of(query);
-            const size_t n = segments.size(), slice = task % num_slices;
-            for (size_t s = n * slice / num_slices;
-                 s < n * (slice + 1) / num_slices;
-                 s++) {
-                segments[s]->search(how, hits);
-            }
-            taken = omp_get_wtime() - start;
-        });
-        return seconds;
-    };
-    const auto search_dense = [&](idx_t begin, idx_t end) {
-        const idx_t block = std::clamp<idx_t>(
-                (end - begin) / threads, 1, queries_at_a_time);
-        parallel_blocks(end - begin, block, [&](idx_t first, idx_t last) {
-            const SparseVectors some = x.slice(begin + first, begin + last);
-            const Scratch dense(some.n * x.d);
-            std::vector<std::unique_ptr<SparseQuery>> queries;
-            std::vector<SparseSearch> searches;
-            for (idx_t i = 0; i < some.n; i++) {
-                some.copy_dense(i, &dense[i * x.d]);
-                queries.push_back(std::make_unique<SparseQuery>(
-                        *index.kernel, SparseRow::of(some, i)));
-                searches.push_back(search_of(*queries.back()));
-            }
-            for (const auto& segment : segments) {
-                segment->search_dense(
-                        searches, x.d, dense.get(), &all[begin + first]);
-            }
-        });
-    };
-    constexpr idx_t sampled = 4;
-    const bool may_be_dense = sum && !are_few && num_slices == 1 &&
-            x.n >= queries_at_a_time && are_many_components(segments, x.d);
-    idx_t searched = 0;
-    if (may_be_dense) { // the one that is faster for the first queries
-        const auto seconds = search_lists(0, sampled);
-        const double of_lists =
-                *std::min_element(seconds.begin(), seconds.end());
-        searched = sampled;
-        const idx_t some = queries_at_a_time;
-        const Scratch dense(some * x.d);
-        for (idx_t i = 0; i < some; i++) {
-            x.copy_dense(i, &dense[i * x.d]);
-        }
-        double of_dense = 0;
-        for (const auto& segment : segments) {
-            of_dense += segment->seconds_of_dense(*sum, some, x.d, dense.get());
-        }
-        if (of_dense / double(some) < of_lists) {
-            search_dense(searched, x.n);
-            searched = x.n;
-        }
-    }
-    search_lists(searched, x.n);
-    for (idx_t i = 0; i < x.n; i++) {
-        std::vector<Hit> hits;
-        for (idx_t s = 0; s < num_slices; s++) {
-            all[i * num_slices + s].append_to(hits);
-        }
-        done(i, hits);
-    }
-}
-
 } // namespace
 
-IndexSparseKernel::IndexSparseKernel() = default;
+IndexSparseKernel::IndexSparseKernel()
+        : times(std::make_unique<SparseTimes>()) {
+    store = Store::sparse;
+}
+
 IndexSparseKernel::~IndexSparseKernel() = default;
 
 IndexSparseKernel::IndexSparseKernel(
         int d,
         const Kernel& kernel,
-        faiss::MetricType metric) {
+        faiss::MetricType metric,
+        Store store)
+        : IndexSparseKernel() {
     this->d = d;
     metric_type = metric;
     this->kernel = kernel.clone();
+    this->store = store;
     init();
 }
 
@@ -273,7 +148,7 @@ void IndexSparseKernel::init() {
     check_metric(metric_type);
     check_fields(*this);
     check_ignores_zeros(*kernel, "IndexSparseKernel");
-    store = Store::sparse;
+    check_store(*this);
     code_size = 0;
     is_trained = kernel->is_trained;
 }
@@ -284,6 +159,7 @@ void IndexSparseKernel::check_restorable() const {
             kernel->is_trained == is_trained && d > 0,
             "the kernel and the index are inconsistent: either both or neither must be trained, and the dimension must be positive");
     check_ignores_zeros(*kernel, "IndexSparseKernel");
+    check_store(*this);
     std::vector<bool> seen(ntotal);
     idx_t count = 0;
     for (const auto& segment : segments) {
@@ -317,7 +193,6 @@ void IndexSparseKernel::check_restorable() const {
 
 void IndexSparseKernel::restore() {
     check_restorable();
-    store = Store::sparse;
     code_size = 0;
     places.resize(ntotal);
     for (size_t s = 0; s < segments.size(); s++) {
@@ -424,29 +299,27 @@ void IndexSparseKernel::search_scores(
         selected.emplace(*sel, ntotal, std::max<idx_t>(ntotal / 256, k));
     }
     const size_t kept = size_t(std::min(k, std::max<idx_t>(ntotal, 1)));
-    for_queries(
-            *this,
-            segments,
-            x.get(),
-            sel,
-            [&](auto&& take) {
-                if (selected && selected->few) {
-                    for (const idx_t place : *selected->few) {
-                        take(row(place), place);
-                    }
-                    return true;
-                }
-                return false;
-            },
-            SparseHits(kept),
-            [&](idx_t i, std::vector<Hit>& hits) {
-                keep_smallest(hits, std::min(kept, hits.size()));
-                for (idx_t j = 0; j < k; j++) {
-                    const bool is_found = size_t(j) < hits.size();
-                    scores[i * k + j] = is_found ? hits[j].first : worst_score;
-                    labels[i * k + j] = is_found ? hits[j].second : -1;
-                }
-            });
+    const SparseHits empty(kept);
+    const SparseBatch batch{*kernel, metric_type, segments, x.get(), sel};
+    SparseBatch::Hits found;
+    if (selected && selected->few) {
+        std::vector<SparseRow> rows;
+        for (const idx_t place : *selected->few) {
+            rows.push_back(row(place));
+        }
+        found = batch.compare(empty, rows, *selected->few);
+    } else {
+        found = batch.search(empty, dense_of(*this), *times);
+    }
+    for (idx_t i = 0; i < x->n; i++) {
+        std::vector<Hit>& hits = found[i];
+        keep_smallest(hits, std::min(kept, hits.size()));
+        for (idx_t j = 0; j < k; j++) {
+            const bool is_found = size_t(j) < hits.size();
+            scores[i * k + j] = is_found ? hits[j].first : worst_score;
+            labels[i * k + j] = is_found ? hits[j].second : -1;
+        }
+    }
 }
 
 void IndexSparseKernel::range_search(
@@ -470,30 +343,22 @@ void IndexSparseKernel::range_search(
     check_radius(radius, "IndexSparseKernel::range_search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexSparseKernel::range_search");
-    std::vector<std::vector<Hit>> found(x->n);
-    const auto no_few = [](auto&&) { return false; };
-    for_queries(
-            *this,
-            segments,
-            x.get(),
-            sel,
-            no_few,
+    const SparseBatch batch{*kernel, metric_type, segments, x.get(), sel};
+    SparseBatch::Hits found = batch.search(
             SparseHits::within(largest_score(*this, radius)),
-            [&](idx_t i, std::vector<Hit>& hits) {
-                for (Hit& hit : hits) {
-                    kernel->values_of_scores(metric_type, 1, &hit.first);
-                }
-                std::erase_if(hits, [&](const Hit& hit) {
-                    return !is_within(metric_type, hit.first, radius);
-                });
-                std::sort(
-                        hits.begin(),
-                        hits.end(),
-                        [](const Hit& a, const Hit& b) {
-                            return a.second < b.second;
-                        });
-                found[i] = std::move(hits);
-            });
+            dense_of(*this),
+            *times);
+    for (std::vector<Hit>& hits : found) {
+        for (Hit& hit : hits) {
+            kernel->values_of_scores(metric_type, 1, &hit.first);
+        }
+        std::erase_if(hits, [&](const Hit& hit) {
+            return !is_within(metric_type, hit.first, radius);
+        });
+        std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
+            return a.second < b.second;
+        });
+    }
     fill_range_result(
             found,
             result,

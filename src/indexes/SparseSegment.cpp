@@ -2,6 +2,7 @@
 #include "indexes/SparseSegment.h"
 
 #include <limits>
+#include <new>
 #include <numeric>
 #include <span>
 
@@ -56,6 +57,7 @@ SparseVectors SparseSegment::checked(idx_t d, std::vector<int64_t>& indptr)
 void SparseSegment::restore() {
     removed_count = std::count(ids.begin(), ids.end(), removed);
     lists = nullptr;
+    dense_rows = nullptr;
 }
 
 void SparseSegment::append(const SparseVectors& x, idx_t first) {
@@ -75,6 +77,7 @@ void SparseSegment::append(const SparseRow& row, idx_t place) {
 void SparseSegment::truncate(size_t n) {
     if (lists && lists->num_rows > n) {
         lists = nullptr;
+        dense_rows = nullptr;
     }
     for (size_t i = n; i < ids.size(); i++) {
         removed_count -= ids[i] == removed;
@@ -117,6 +120,7 @@ void SparseSegment::prepare(
     if (!lists && are_few_others) {
         return;
     }
+    dense_rows = nullptr;
     lists = std::make_shared<const SparseLists>(all, size(), d, sum);
     lists_of = name;
 }
@@ -193,54 +197,160 @@ void SparseSegment::set_first_bound(
     hits.set_bound(first.bound());
 }
 
-/// Computes the sums of n queries with the rows of the lists from `begin` to
-/// `end`.
-void SparseSegment::sums_of_dense(
+namespace {
+
+/// Copies the rows of lists from `begin` to `end` to zeros.
+void fill_dense(
+        const AppendedRows& all,
         const SparseLists& lists,
-        const SharedSum& sum,
         size_t begin,
         size_t end,
-        size_t n,
         size_t d,
-        const float* dense,
-        float* rows,
-        float* sums) const {
-    std::fill_n(rows, (end - begin) * d, 0.0f);
-    for (size_t i = begin; i < end; i++) {
+        float* to) {
+    for (size_t i = begin; i < end; i++, to += d) {
         const SparseRow row = all[lists.order[i]];
-        float* to = rows + (i - begin) * d;
         for (size_t at = 0; at < row.size(); at++) {
             to[row.columns[at]] = row.values[at];
         }
     }
-    sum.terms->block(n, dense, end - begin, rows, d, sums);
+}
+
+} // namespace
+
+struct SparseSegment::DenseRows {
+    std::shared_ptr<const SparseLists> lists;
+    std::vector<float> rows; ///< in the order of the lists
+};
+
+/// Sums of dense queries with the rows of lists, some at a time.
+struct SparseSegment::DenseSums {
+    const AppendedRows& all;
+    const SparseLists& lists;
+    const DenseRows* kept; ///< may be null
+    const SharedSum& sum;
+    const size_t n, d;
+    const float* const x; ///< queries, size n * d
+
+    static constexpr size_t at_a_time = 64;
+
+    /// Writes sums with the rows from `begin` to `end`, n * (end - begin).
+    void get(size_t begin, size_t end, float* sums) const {
+        const float* dense = made.get();
+        if (kept) {
+            dense = kept->rows.data() + begin * d;
+        } else {
+            std::fill_n(made.get(), (end - begin) * d, 0.0f);
+            fill_dense(all, lists, begin, end, d, made.get());
+        }
+        sum.terms->block(n, x, end - begin, dense, d, sums);
+    }
+
+    const Scratch made{kept ? 0 : at_a_time * d};
+};
+
+std::shared_ptr<const SparseSegment::DenseRows> SparseSegment::dense_rows_of(
+        const SparseLists& of) const {
+    const std::lock_guard<std::mutex> hold(mutex);
+    return dense_rows && dense_rows->lists.get() == &of ? dense_rows : nullptr;
+}
+
+void SparseSegment::keep_dense(size_t d) const {
+    const auto current = current_lists();
+    if (!current || dense_rows_of(*current)) {
+        return;
+    }
+    try {
+        auto made = std::make_shared<DenseRows>();
+        made->lists = current;
+        made->rows.resize(current->num_rows * d);
+        fill_dense(all, *current, 0, current->num_rows, d, made->rows.data());
+        const std::lock_guard<std::mutex> hold(mutex);
+        dense_rows = std::move(made);
+    } catch (const std::bad_alloc&) {
+    }
 }
 
 double SparseSegment::seconds_of_dense(
         const SharedSum& sum,
         size_t n,
         size_t d,
-        const float* dense) const {
+        const float* x,
+        bool are_kept) const {
     const auto current = current_lists();
     if (!current || current->num_rows == 0) {
         return std::numeric_limits<double>::infinity();
     }
-    const size_t m = std::min(dense_rows, current->num_rows);
-    const Scratch rows(m * d), sums(n * m);
+    DenseRows some;
+    const size_t m = std::min<size_t>(
+            are_kept ? 512 : DenseSums::at_a_time, current->num_rows);
+    const DenseSums sums{
+            all, *current, are_kept ? &some : nullptr, sum, n, d, x};
+    if (are_kept) {
+        some.rows.resize(m * d);
+        fill_dense(all, *current, 0, m, d, some.rows.data());
+    }
+    const Scratch to(n * DenseSums::at_a_time);
     double least = std::numeric_limits<double>::infinity();
     for (int turn = 0; turn < 2; turn++) {
         const double start = omp_get_wtime();
-        sums_of_dense(*current, sum, 0, m, n, d, dense, rows.get(), sums.get());
+        for_chunks(0, m, DenseSums::at_a_time, [&](size_t begin, size_t end) {
+            sums.get(begin, end, to.get());
+        });
         least = std::min(least, omp_get_wtime() - start);
     }
     return least * double(size()) / double(m);
 }
 
-void SparseSegment::search_dense(
-        std::span<const SparseSearch> queries,
-        size_t d,
-        const float* dense,
-        SparseHits* hits) const {
+/** Compares the rows that may be needed by their sums, from the most promising
+ * one on.
+ *
+ * @param weights  of the rows
+ * @param sum_of   sum_of(number) is the sum with a row
+ * @param row_of   row_of(number) is the row
+ */
+template <class SumOf, class RowOf>
+void SparseSegment::compare_found(
+        const SparseSearch& how,
+        std::span<const float> weights,
+        SumOf&& sum_of,
+        RowOf&& row_of,
+        SparseHits& hits) const {
+    const double error =
+            SparseScan::relative_error(how.query.components().size());
+    const auto required = [&] {
+        auto least =
+                least_with_error(*how.sum, hits.bound(), how.weight, error);
+        least.slope = std::max(least.slope, 0.0);
+        return least;
+    };
+    auto least = required();
+    std::vector<std::pair<float, uint32_t>> found; // -margin, number
+    for (size_t j = 0; j < weights.size(); j++) {
+        const double margin =
+                sum_of(j) - (least.offset + least.slope * weights[j]);
+        if (margin >= 0) {
+            found.emplace_back(float(-margin), uint32_t(j));
+        }
+    }
+    constexpr size_t at_a_time = 16; // comparisons lower the bound
+    std::vector<uint32_t> rows;
+    std::sort(found.begin(), found.end());
+    for (size_t i = 0; i < found.size();) {
+        rows.clear();
+        for (; i < found.size() && rows.size() < at_a_time; i++) {
+            const uint32_t j = found[i].second;
+            if (sum_of(j) >= least.offset + least.slope * weights[j]) {
+                rows.push_back(row_of(j));
+            }
+        }
+        compare(how, rows, hits);
+        least = required();
+    }
+}
+
+void SparseSegment::search_dense(const DenseQueries& given, SparseHits* hits)
+        const {
+    const auto& queries = given.searches;
     const size_t n = queries.size();
     std::shared_ptr<const SparseLists> current = lists_for(queries[0]);
     for (size_t i = 1; i < n && current; i++) {
@@ -261,40 +371,34 @@ void SparseSegment::search_dense(
             set_first_bound(queries[i], std::move(rows), hits[i]);
         }
     }
-    const Scratch rows(dense_rows * d), sums(n * dense_rows);
-    std::vector<uint32_t> found;
-    for_chunks(0, idx_t(num_rows), dense_rows, [&](size_t begin, size_t end) {
-        const size_t m = end - begin;
-        sums_of_dense(
-                *current,
-                *queries[0].sum,
-                begin,
-                end,
-                n,
-                d,
-                dense,
-                rows.get(),
-                sums.get());
+    const auto kept = dense_rows_of(*current);
+    const DenseSums dense{
+            all, *current, kept.get(), *queries[0].sum, n, given.d, given.x};
+    constexpr size_t rows_per_sum = DenseSums::at_a_time;
+    // rows whose sums are kept together, so that the nearest are compared first
+    constexpr size_t together = 4096;
+    const Scratch sums(n * together);
+    const auto compare_with = [&](size_t first, size_t last) {
+        for_chunks(first, last, rows_per_sum, [&](size_t begin, size_t end) {
+            dense.get(begin, end, &sums[(begin - first) * n]);
+        });
         for (size_t i = 0; i < n; i++) {
-            const SparseSearch& how = queries[i];
-            const auto least = least_with_error(
-                    *how.sum,
-                    hits[i].bound(),
-                    how.weight,
-                    SparseScan::relative_error(how.query.components().size()));
-            const double slope = std::max(least.slope, 0.0);
-            found.clear();
-            for (size_t j = 0; j < m; j++) {
-                if (sums[i * m + j] >=
-                    least.offset + slope * current->weights[begin + j]) {
-                    found.push_back(current->order[begin + j]);
-                }
-            }
-            if (!found.empty()) {
-                compare(how, found, hits[i]);
-            }
+            const auto sum_of = [&](size_t number) {
+                const size_t begin = number / rows_per_sum * rows_per_sum;
+                const size_t m = std::min(rows_per_sum, last - first - begin);
+                return sums[begin * n + i * m + number - begin];
+            };
+            compare_found(
+                    queries[i],
+                    {&current->weights[first], last - first},
+                    sum_of,
+                    [&](uint32_t number) {
+                        return current->order[first + number];
+                    },
+                    hits[i]);
         }
-    });
+    };
+    for_chunks(0, num_rows, together, compare_with);
     for (size_t i = 0; i < n; i++) {
         compare_all(queries[i], num_rows, size(), hits[i]);
     }

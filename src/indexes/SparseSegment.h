@@ -75,10 +75,17 @@ class SparseHits {
 struct SparseSearch {
     const SparseQuery& query;
     faiss::MetricType metric;
-    const std::optional<SharedSum>& sum;
+    const SharedSum* sum;         ///< null if the kernel has none
     float weight;                 ///< of the query
     bool is_histogram;            ///< whether no component is negative
     const faiss::IDSelector* sel; ///< of places; may be null
+};
+
+/// Queries as dense vectors of dimension d.
+struct DenseQueries {
+    std::span<const SparseSearch> searches;
+    size_t d;
+    const float* x;
 };
 
 /** Up to 65,536 sparse vectors, some of which may be removed.
@@ -142,26 +149,26 @@ class SparseSegment {
 
     void search(const SparseSearch& how, SparseHits& hits) const;
 
-    /** The same for several queries of dimension d, by the sums of dense
-     * vectors. It makes some vectors dense at a time. This is faster than lists
-     * if many components are not 0.
-     *
-     * @param dense  the queries as dense vectors
-     * @param hits   of each query
-     */
-    void search_dense(
-            std::span<const SparseSearch> queries,
-            size_t d,
-            const float* dense,
-            SparseHits* hits) const;
+    /// The same for several queries, by the sums of dense rows. This is faster
+    /// than lists if many components are not 0. `hits` has those of each query.
+    void search_dense(const DenseQueries& queries, SparseHits* hits) const;
 
-    /// Estimates the seconds that search_dense takes for n queries by those of
-    /// a few vectors; infinity if it needs lists and there are none.
+    /** Estimates the seconds that search_dense takes for n queries of dimension
+     * d by those of a few vectors; infinity if it needs lists and there are
+     * none.
+     *
+     * @param are_kept  whether keep_dense was called
+     */
     double seconds_of_dense(
             const SharedSum& sum,
             size_t n,
             size_t d,
-            const float* dense) const;
+            const float* dense,
+            bool are_kept) const;
+
+    /// Keeps dense copies of the vectors in lists, for search_dense, which
+    /// otherwise makes some at a time. Does nothing if memory does not suffice.
+    void keep_dense(size_t d) const;
 
     size_t num_components() const {
         return all.columns.size();
@@ -185,6 +192,13 @@ class SparseSegment {
             size_t begin,
             size_t end,
             SparseHits& hits) const;
+    template <class SumOf, class RowOf>
+    void compare_found(
+            const SparseSearch& how,
+            std::span<const float> weights,
+            SumOf&& sum_of,
+            RowOf&& row_of,
+            SparseHits& hits) const;
     void scan_lists(
             const SparseLists& lists,
             const SparseSearch& how,
@@ -196,17 +210,11 @@ class SparseSegment {
             std::vector<uint32_t> rows,
             SparseHits& hits) const;
 
-    static constexpr size_t dense_rows = 64; ///< at a time
-    void sums_of_dense(
-            const SparseLists& lists,
-            const SharedSum& sum,
-            size_t begin,
-            size_t end,
-            size_t n,
-            size_t d,
-            const float* dense,
-            float* rows,
-            float* sums) const;
+    struct DenseRows; ///< copies of the vectors in lists
+    mutable std::shared_ptr<const DenseRows> dense_rows;
+    struct DenseSums;
+    std::shared_ptr<const DenseRows> dense_rows_of(
+            const SparseLists& lists) const;
 };
 
 } // namespace faiss_ext

@@ -10,6 +10,14 @@ namespace faiss_ext {
 
 SparseQuery::SparseQuery(const Kernel& kernel, const SparseRow& x)
         : kernel(kernel), x(x), norm(kernel.norm_of_unshared()) {
+    const size_t columns = x.size() > 0 ? size_t(x.columns.back()) + 1 : 0;
+    if (columns > 0 && columns <= 16 * x.size()) { // no more memory than slots
+        positions.assign(columns, int32_t(x.size()));
+        for (size_t i = 0; i < x.size(); i++) {
+            positions[x.columns[i]] = int32_t(i);
+        }
+        return;
+    }
     const size_t size = std::bit_ceil(8 * x.size() + 2);
     slots.resize(size);
     shift = 32 - std::countr_zero(size);
@@ -55,22 +63,25 @@ size_t SparseQuery::write_norms(std::span<const SparseRow> rows, float* y)
         const {
     const bool is_l1 = norm == ComponentNorm::l1;
     const size_t n = x.size();
-    for (const SparseRow& row : rows) {
-        std::fill_n(y, n, 0.0f);
-        const int32_t* columns = row.columns.data();
-        const float* values = row.values.data();
-        double others = 0;
-        for (size_t j = 0; j < row.size(); j++) {
-            const Slot& slot = find(columns[j]);
-            const float value = values[j];
-            const bool is_shared = slot.column == columns[j];
-            const double size = is_l1 ? std::abs(value) : double(value) * value;
-            y[is_shared ? size_t(slot.position) : n] = value;
-            others += is_shared ? 0 : size;
+    with_positions([&](const auto& position_of) {
+        for (const SparseRow& row : rows) {
+            std::fill_n(y, n, 0.0f);
+            const int32_t* columns = row.columns.data();
+            const float* values = row.values.data();
+            double others = 0;
+            for (size_t j = 0; j < row.size(); j++) {
+                const size_t position = position_of(columns[j]);
+                const float value = values[j];
+                y[position] = value;
+                // a branch would often be mispredicted
+                constexpr double counts[] = {0, 1};
+                others += counts[position == n] *
+                        (is_l1 ? std::abs(value) : double(value) * value);
+            }
+            y[n] = float(is_l1 ? others : std::sqrt(others));
+            y += n + 1;
         }
-        y[n] = float(is_l1 ? others : std::sqrt(others));
-        y += n + 1;
-    }
+    });
     return n + 1;
 }
 
@@ -83,20 +94,21 @@ size_t SparseQuery::write_components(
     float* y = dense;
     size_t width = n + 1;
     size_t ends[together];
-    for (size_t i = 0; i < rows.size(); i++, y += most) {
-        std::fill_n(y, n, 0.0f);
-        const int32_t* columns = rows[i].columns.data();
-        const float* values = rows[i].values.data();
-        size_t next = n;
-        for (size_t j = 0; j < rows[i].size(); j++) {
-            const Slot& slot = find(columns[j]);
-            const bool is_shared = slot.column == columns[j];
-            y[is_shared ? size_t(slot.position) : next] = values[j];
-            next += !is_shared;
+    with_positions([&](const auto& position_of) {
+        for (size_t i = 0; i < rows.size(); i++, y += most) {
+            std::fill_n(y, n, 0.0f);
+            const int32_t* columns = rows[i].columns.data();
+            const float* values = rows[i].values.data();
+            size_t next = n;
+            for (size_t j = 0; j < rows[i].size(); j++) {
+                const size_t position = position_of(columns[j]);
+                y[position < n ? position : next] = values[j];
+                next += position == n;
+            }
+            ends[i] = next;
+            width = std::max(width, next);
         }
-        ends[i] = next;
-        width = std::max(width, next);
-    }
+    });
     for (size_t i = 0; i < rows.size(); i++) { // bring the rows together
         float* to = dense + i * width;
         std::copy_n(dense + i * most, ends[i], to);

@@ -70,26 +70,41 @@ class SparseQuery {
     const Kernel& kernel;
     SparseRow x;
     ComponentNorm norm;
-    int shift = 0;
-    /// Column and position in x, by hash of the column. Seven of eight are
-    /// free, so that the first one tried is nearly always the right one.
+    /// The positions in x of all columns up to the last one of x, or x.size();
+    /// empty if these are many.
+    std::vector<int32_t> positions;
+    /// Otherwise, column and position in x, by hash of the column. Seven of
+    /// eight are free, so that the first one tried is nearly always the right
+    /// one.
     struct Slot {
         int32_t column = -1;
         int32_t position = 0;
     };
     std::vector<Slot> slots;
+    int shift = 0;
 
     size_t first_slot(int32_t column) const {
         return size_t((uint32_t(column) * 0x9e3779b1u) >> shift);
     }
 
-    /// The slot of a column, or a free one.
-    const Slot& find(int32_t column) const {
-        size_t s = first_slot(column);
-        while (slots[s].column != column && slots[s].column >= 0) {
-            s = (s + 1) & (slots.size() - 1);
+    /// Calls f(position), where position(column) is the position in x, or
+    /// x.size() for a column that x does not have.
+    template <class F>
+    void with_positions(F&& f) const {
+        if (!positions.empty()) {
+            f([table = std::span(positions),
+               none = x.size()](int32_t column) -> size_t {
+                return size_t(column) < table.size() ? table[column] : none;
+            });
+            return;
         }
-        return slots[s];
+        f([this](int32_t column) -> size_t {
+            size_t s = first_slot(column);
+            while (slots[s].column != column && slots[s].column >= 0) {
+                s = (s + 1) & (slots.size() - 1);
+            }
+            return slots[s].column == column ? slots[s].position : x.size();
+        });
     }
 
     /// Calls compare(query, m, dense, width, out) for the query and m rows at a

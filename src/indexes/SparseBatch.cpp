@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+#include "indexes/SparseBatch.h"
+
+#include <algorithm>
+#include <limits>
+#include <list>
+
+#include "core/parallel.h"
+#include "core/scratch.h"
+
+namespace faiss_ext {
+
+namespace {
+
+size_t num_components(const SparseBatch::Segments& segments) {
+    size_t components = 0;
+    for (const auto& segment : segments) {
+        components += segment->num_components();
+    }
+    return components;
+}
+
+/// Whether so many components are not 0 that dense rows may be faster.
+bool are_many_components(const SparseBatch::Segments& segments, idx_t d) {
+    constexpr double least_share = 1.0 / 16;
+    constexpr idx_t most_dimensions = 1 << 20;
+    size_t rows = 0;
+    for (const auto& segment : segments) {
+        rows += segment->size();
+    }
+    return d <= most_dimensions &&
+            double(num_components(segments)) >=
+            least_share * double(rows) * double(d);
+}
+
+bool is_histogram(const SparseRow& row) {
+    return std::all_of(row.values.begin(), row.values.end(), [](float v) {
+        return v >= 0;
+    });
+}
+
+/// Some queries of a batch, as segments take them.
+struct Searches {
+    std::list<SparseQuery> queries;
+    std::vector<SparseSearch> all;
+
+    Searches(
+            const SparseBatch& batch,
+            const SharedSum* sum,
+            const SparseVectors& x) {
+        for (idx_t i = 0; i < x.n; i++) {
+            const SparseRow row = SparseRow::of(x, i);
+            all.push_back(
+                    {queries.emplace_back(batch.kernel, row),
+                     batch.metric,
+                     sum,
+                     sum ? weight_of(*sum, row) : 0,
+                     is_histogram(row),
+                     batch.sel});
+        }
+    }
+};
+
+/// Dense copies of sparse vectors.
+struct DenseCopies {
+    const Scratch x;
+
+    explicit DenseCopies(const SparseVectors& from) : x(from.n * from.d) {
+        for (idx_t i = 0; i < from.n; i++) {
+            from.copy_dense(i, &x[i * from.d]);
+        }
+    }
+};
+
+/// Brings together the hits of the slices of each query.
+SparseBatch::Hits joined(
+        const std::vector<SparseHits>& found,
+        size_t n,
+        size_t num_slices) {
+    SparseBatch::Hits hits(n);
+    for (size_t i = 0; i < found.size(); i++) {
+        found[i].append_to(hits[i / num_slices]);
+    }
+    return hits;
+}
+
+} // namespace
+
+SparseBatch::Hits SparseBatch::compare(
+        const SparseHits& empty,
+        const std::vector<SparseRow>& rows,
+        const std::vector<idx_t>& places) const {
+    std::vector<SparseHits> found(x.n, empty);
+    parallel_blocks(x.n, 1, [&](idx_t i, idx_t) {
+        std::vector<float> scores(rows.size());
+        SparseQuery(kernel, SparseRow::of(x, i))
+                .scores(metric, rows, scores.data());
+        found[i].push(scores.size(), scores.data(), places.data());
+    });
+    return joined(found, x.n, 1);
+}
+
+SparseBatch::Hits SparseBatch::search(
+        const SparseHits& empty,
+        Dense dense,
+        SparseTimes& times) const {
+    if (x.n == 0) {
+        return {};
+    }
+    const auto sum = kernel.shared_sum(metric);
+    for (const auto& segment : segments) {
+        if (sum) {
+            segment->prepare(kernel, *sum, x.d);
+        }
+    }
+    bool is_dense = false;
+    const bool is_kept = dense == Dense::kept;
+    if (sum && (is_kept || x.n >= SparseTimes::block) &&
+        are_many_components(segments, x.d)) {
+        const auto seconds = times.get(num_components(segments), [&] {
+            return measure(*sum, empty, dense);
+        });
+        is_dense = seconds.is_dense_faster(x.n, x.indptr[x.n] - x.indptr[0]);
+        for (const auto& segment : segments) {
+            if (is_dense && is_kept) {
+                segment->keep_dense(x.d);
+            }
+        }
+    }
+    const idx_t threads = omp_get_max_threads();
+    // with few queries, threads divide the segments
+    const idx_t num_slices = std::clamp<idx_t>(
+            2 * threads / x.n, 1, std::max<idx_t>(segments.size(), 1));
+    const idx_t block = is_dense && num_slices == 1
+            ? std::clamp<idx_t>(x.n / threads, 1, SparseTimes::block)
+            : 1;
+    std::vector<SparseHits> found(x.n * num_slices, empty);
+    const idx_t num_blocks = (x.n + block - 1) / block;
+    parallel_blocks(num_blocks * num_slices, 1, [&](idx_t task, idx_t) {
+        const idx_t begin = task / num_slices * block;
+        const SparseVectors some = x.slice(begin, std::min(begin + block, x.n));
+        const Searches searches(*this, sum ? &*sum : nullptr, some);
+        std::optional<DenseCopies> copies;
+        if (is_dense) {
+            copies.emplace(some);
+        }
+        // a block has one slice, or one query
+        SparseHits* hits = &found[num_slices == 1 ? begin : task];
+        const size_t n = segments.size(), slice = task % num_slices;
+        for (size_t s = n * slice / num_slices;
+             s < n * (slice + 1) / num_slices;
+             s++) {
+            if (is_dense) {
+                segments[s]->search_dense(
+                        {searches.all, size_t(x.d), copies->x.get()}, hits);
+            } else {
+                segments[s]->search(searches.all[0], *hits);
+            }
+        }
+    });
+    return joined(found, x.n, num_slices);
+}
+
+/// Measures the times of some of the queries, on this thread.
+SparseTimes::Seconds SparseBatch::measure(
+        const SharedSum& sum,
+        const SparseHits& empty,
+        Dense dense) const {
+    constexpr idx_t turns = 4;
+    SparseTimes::Seconds seconds;
+    seconds.by_lists = std::numeric_limits<double>::infinity();
+    for (idx_t turn = 0; turn < turns; turn++) {
+        const SparseVectors one = x.slice(turn % x.n, turn % x.n + 1);
+        const double start = omp_get_wtime();
+        const Searches searches(*this, &sum, one);
+        SparseHits hits = empty;
+        for (const auto& segment : segments) {
+            segment->search(searches.all[0], hits);
+        }
+        const double taken = omp_get_wtime() - start;
+        seconds.by_lists = std::min(
+                seconds.by_lists,
+                taken / double(std::max<size_t>(1, one.num_components(0))));
+    }
+    constexpr size_t block = SparseTimes::block;
+    const Scratch queries(block * x.d);
+    for (size_t i = 0; i < block; i++) {
+        x.copy_dense(idx_t(i) % x.n, &queries[i * x.d]);
+    }
+    const bool is_kept = dense == Dense::kept;
+    double in_block = 0, alone = 0;
+    for (const auto& segment : segments) {
+        in_block += segment->seconds_of_dense(
+                sum, block, x.d, queries.get(), is_kept);
+        alone += is_kept
+                ? segment->seconds_of_dense(sum, 1, x.d, queries.get(), true)
+                : std::numeric_limits<double>::infinity();
+    }
+    seconds.in_block = in_block / double(block);
+    seconds.alone = alone;
+    return seconds;
+}
+
+} // namespace faiss_ext
