@@ -176,17 +176,10 @@ TEST_P(SparseKernels, DenseVectorsOfASegmentFindTheSame) {
     }
     EXPECT_EQ(segment.num_components(), x.indices.size());
     const Floats dense = q.dense();
-    for (const bool are_kept : {false, true}) {
-        EXPECT_LT(
-                segment.seconds_of_dense(*sum, 20, d, dense.data(), are_kept),
-                std::numeric_limits<double>::infinity());
-    }
     const faiss::IDSelectorRange some(100, 2700);
-    for (const faiss::IDSelector* sel : {
-                 static_cast<const faiss::IDSelector*>(nullptr),
-                 static_cast<const faiss::IDSelector*>(&some),
-                 static_cast<const faiss::IDSelector*>(nullptr), // kept
-         }) {
+    for (const faiss::IDSelector* sel :
+         {static_cast<const faiss::IDSelector*>(nullptr),
+          static_cast<const faiss::IDSelector*>(&some)}) {
         std::vector<std::unique_ptr<SparseQuery>> queries;
         std::vector<SparseSearch> searches;
         for (idx_t i = 0; i < q.n(); i++) {
@@ -228,34 +221,27 @@ TEST_P(SparseKernels, DenseVectorsOfASegmentFindTheSame) {
                 EXPECT_EQ(a, b) << i;
             }
         }
-        if (sel) {
-            segment.keep_dense(d);
-        }
     }
 }
 
 TEST_P(SparseKernels, BatchesFindTheSame) {
     const Rows x = draw(2000, 40, 30, false, 6), q = draw(70, 40, 30, false, 7);
     const idx_t k = 10;
-    for (const auto store :
-         {IndexFlatKernel::Store::sparse, IndexFlatKernel::Store::automatic}) {
-        IndexSparseKernel index(int(x.d), *kernel, c.metric, store);
-        index.add(x.get());
-        const Found all = search(index, q.get(), k);
-        EXPECT_EQ(all, compare_all(index, q, k));
-        for (idx_t i = 0; i < q.n(); i++) {
-            const Found one = search(index, q.get().slice(i, i + 1), k);
-            for (idx_t j = 0; j < k; j++) {
-                EXPECT_EQ(one.values[j], all.values[i * k + j]);
-                EXPECT_EQ(one.labels[j], all.labels[i * k + j]);
-            }
+    const auto index = make(x);
+    const Found all = search(*index, q.get(), k);
+    EXPECT_EQ(all, compare_all(*index, q, k));
+    for (idx_t i = 0; i < q.n(); i++) {
+        const Found one = search(*index, q.get().slice(i, i + 1), k);
+        for (idx_t j = 0; j < k; j++) {
+            EXPECT_EQ(one.values[j], all.values[i * k + j]);
+            EXPECT_EQ(one.labels[j], all.labels[i * k + j]);
         }
-        index.add(q.get()); // are not in the lists yet
-        EXPECT_EQ(search(index, q.get(), k), compare_all(index, q, k));
-        const faiss::IDSelectorRange most(0, 1500);
-        index.remove_ids(most); // drops lists and dense copies
-        EXPECT_EQ(search(index, q.get(), k), compare_all(index, q, k));
     }
+    index->add(q.get()); // are not in the lists yet
+    EXPECT_EQ(search(*index, q.get(), k), compare_all(*index, q, k));
+    const faiss::IDSelectorRange most(0, 1500);
+    index->remove_ids(most); // drops the lists
+    EXPECT_EQ(search(*index, q.get(), k), compare_all(*index, q, k));
 }
 
 /// Only one vector shares a column with the query, and it is as far away as a

@@ -26,12 +26,11 @@ struct ClassEntry {
     std::function<void(Base& to, const Base& from)> assign;
 
     /// Set for a class that has no name of its own in strings: there it has the
-    /// name `of` and an argument with one of some values, as IndexSparseKernel
-    /// is `KFlat(store=sparse)` and `KFlat(store=auto)`. Its own name is that
-    /// in files, with characters that strings do not have.
+    /// name `of` and an argument, as IndexSparseKernel is
+    /// `KFlat(store=sparse)`. Its own name is that in files, with characters
+    /// that strings do not have.
     struct Variant {
-        std::string of, key;
-        std::vector<std::string> values;
+        std::string of, key, value;
     } variant = {};
 };
 

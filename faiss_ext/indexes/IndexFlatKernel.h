@@ -43,13 +43,8 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
      *   own; for components >= 0. If all components are such multiples, as in
      *   normalised counts, only the last bits of the floats are lost. Other
      *   components have an error of up to 1/510 of the largest component.
-     *
-     * IndexSparseKernel has two more:
-     *
-     * - sparse: unchanged, without zeros
-     * - automatic: the same; the index may also keep dense copies
      */
-    enum class Store { f32, f16, u8, sparse, automatic };
+    enum class Store { f32, f16, u8, sparse };
     Store store = Store::f32;
 
     /// The vectors in the index's file, mapped into memory, for an index that

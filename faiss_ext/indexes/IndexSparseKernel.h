@@ -40,12 +40,10 @@ struct SparseRow;
  * Later vectors are compared one by one, until they are a quarter of all; the
  * next search then adds them to the lists.
  *
- * If at least a sixteenth of the components is not 0, dense vectors may be
- * faster than lists. The first search that could use either measures both;
- * results are the same. With store=sparse, searches for 32 queries or more may
- * make some vectors dense at a time. With store=auto, all searches may use
- * dense copies of the vectors, which take 4 * d bytes a vector in addition;
- * searches then take about as long as those of an IndexFlatKernel.
+ * If at least a sixteenth of the components is not 0, a search for 32 queries
+ * or more may make some vectors dense at a time and compare these with the
+ * queries. The first such search measures whether this is faster than the
+ * lists. Results are the same.
  *
  * If it is read with IO_FLAG_MMAP, the vectors stay in the file, and the index
  * can only be searched. Its lists are in memory.
@@ -56,12 +54,10 @@ struct SparseRow;
  */
 struct IndexSparseKernel : IndexFlatKernel, SparseInput {
     /// @param kernel  is copied; its bandwidth must be set
-    /// @param store   sparse or automatic
     IndexSparseKernel(
             int d,
             const Kernel& kernel,
-            faiss::MetricType metric = faiss::METRIC_L2,
-            Store store = Store::sparse);
+            faiss::MetricType metric = faiss::METRIC_L2);
     IndexSparseKernel();
     IndexSparseKernel(const IndexSparseKernel&) = delete;
     IndexSparseKernel& operator=(const IndexSparseKernel&) = delete;

@@ -365,8 +365,8 @@ void IndexFlatKernel::parameters(FieldVisitor& v) const {
     v.part("kernel", kernel, "kernel that compares vectors");
     v.word("store",
            store,
-           {"f32", "f16", "u8", "sparse", "auto"},
-           "type of the stored components; sparse: those other than 0; auto: the same, with dense copies if searches are faster with them");
+           {"f32", "f16", "u8", "sparse"},
+           "type of the stored components; sparse: those other than 0");
 }
 
 void IndexFlatKernel::fields(FieldVisitor& v) const {
@@ -381,8 +381,8 @@ void IndexFlatKernel::init() {
     check_metric(metric_type);
     check_fields(*this);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            store != Store::sparse && store != Store::automatic,
-            "IndexFlatKernel stores dense vectors; IndexSparseKernel has store=sparse and store=auto");
+            store != Store::sparse,
+            "IndexFlatKernel stores dense vectors; IndexSparseKernel has store=sparse");
     code_size = codec_of(*this).code_size();
     is_trained = kernel->is_trained;
 }

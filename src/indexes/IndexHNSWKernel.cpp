@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
-#include <faiss_ext/indexes/IndexSparseKernel.h>
 
 #include <algorithm>
 #include <cinttypes>
@@ -38,8 +37,8 @@ IndexFlatKernel* checked(IndexFlatKernel* storage, int M) {
             M,
             int64_t(storage->ntotal));
     FAISS_EXT_THROW_IF_NOT_MSG(
-            !dynamic_cast<const IndexSparseKernel*>(storage),
-            "IndexHNSWKernel: the storage has sparse vectors (store=sparse or store=auto), expected dense ones");
+            storage->store != IndexFlatKernel::Store::sparse,
+            "IndexHNSWKernel: the storage has sparse vectors (store=sparse), expected dense ones");
     return storage;
 }
 

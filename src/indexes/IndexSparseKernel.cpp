@@ -67,19 +67,6 @@ void check_by_position(const IndexSparseKernel& index, const char* method) {
     }
 }
 
-void check_store(const IndexSparseKernel& index) {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            index.store == IndexFlatKernel::Store::sparse ||
-                    index.store == IndexFlatKernel::Store::automatic,
-            "IndexSparseKernel has store=sparse or store=auto");
-}
-
-SparseBatch::Dense dense_of(const IndexSparseKernel& index) {
-    return index.store == IndexFlatKernel::Store::automatic
-            ? SparseBatch::Dense::kept
-            : SparseBatch::Dense::made;
-}
-
 /// The largest score of a vector within a radius, by bisection over floats as
 /// ordered integers.
 float largest_score(const IndexSparseKernel& index, float radius) {
@@ -110,22 +97,18 @@ float largest_score(const IndexSparseKernel& index, float radius) {
 } // namespace
 
 IndexSparseKernel::IndexSparseKernel()
-        : times(std::make_unique<SparseTimes>()) {
-    store = Store::sparse;
-}
+        : times(std::make_unique<SparseTimes>()) {}
 
 IndexSparseKernel::~IndexSparseKernel() = default;
 
 IndexSparseKernel::IndexSparseKernel(
         int d,
         const Kernel& kernel,
-        faiss::MetricType metric,
-        Store store)
+        faiss::MetricType metric)
         : IndexSparseKernel() {
     this->d = d;
     metric_type = metric;
     this->kernel = kernel.clone();
-    this->store = store;
     init();
 }
 
@@ -148,7 +131,7 @@ void IndexSparseKernel::init() {
     check_metric(metric_type);
     check_fields(*this);
     check_ignores_zeros(*kernel, "IndexSparseKernel");
-    check_store(*this);
+    store = Store::sparse;
     code_size = 0;
     is_trained = kernel->is_trained;
 }
@@ -159,7 +142,6 @@ void IndexSparseKernel::check_restorable() const {
             kernel->is_trained == is_trained && d > 0,
             "the kernel and the index are inconsistent: either both or neither must be trained, and the dimension must be positive");
     check_ignores_zeros(*kernel, "IndexSparseKernel");
-    check_store(*this);
     std::vector<bool> seen(ntotal);
     idx_t count = 0;
     for (const auto& segment : segments) {
@@ -193,6 +175,7 @@ void IndexSparseKernel::check_restorable() const {
 
 void IndexSparseKernel::restore() {
     check_restorable();
+    store = Store::sparse;
     code_size = 0;
     places.resize(ntotal);
     for (size_t s = 0; s < segments.size(); s++) {
@@ -309,7 +292,7 @@ void IndexSparseKernel::search_scores(
         }
         found = batch.compare(empty, rows, *selected->few);
     } else {
-        found = batch.search(empty, dense_of(*this), *times);
+        found = batch.search(empty, *times);
     }
     for (idx_t i = 0; i < x->n; i++) {
         std::vector<Hit>& hits = found[i];
@@ -345,9 +328,7 @@ void IndexSparseKernel::range_search(
             plain_selector(params, "IndexSparseKernel::range_search");
     const SparseBatch batch{*kernel, metric_type, segments, x.get(), sel};
     SparseBatch::Hits found = batch.search(
-            SparseHits::within(largest_score(*this, radius)),
-            dense_of(*this),
-            *times);
+            SparseHits::within(largest_score(*this, radius)), *times);
     for (std::vector<Hit>& hits : found) {
         for (Hit& hit : hits) {
             kernel->values_of_scores(metric_type, 1, &hit.first);

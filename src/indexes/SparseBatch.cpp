@@ -102,7 +102,6 @@ SparseBatch::Hits SparseBatch::compare(
 
 SparseBatch::Hits SparseBatch::search(
         const SparseHits& empty,
-        Dense dense,
         SparseTimes& times) const {
     if (x.n == 0) {
         return {};
@@ -114,18 +113,11 @@ SparseBatch::Hits SparseBatch::search(
         }
     }
     bool is_dense = false;
-    const bool is_kept = dense == Dense::kept;
-    if (sum && (is_kept || x.n >= SparseTimes::block) &&
+    if (sum && x.n >= SparseTimes::block &&
         are_many_components(segments, x.d)) {
-        const auto seconds = times.get(num_components(segments), [&] {
-            return measure(*sum, empty, dense);
-        });
-        is_dense = seconds.is_dense_faster(x.n, x.indptr[x.n] - x.indptr[0]);
-        for (const auto& segment : segments) {
-            if (is_dense && is_kept) {
-                segment->keep_dense(x.d);
-            }
-        }
+        is_dense = times.get(num_components(segments), [&] {
+                            return measure(*sum, empty);
+                        }).is_dense_faster(x.n, x.indptr[x.n] - x.indptr[0]);
     }
     const idx_t threads = omp_get_max_threads();
     // with few queries, threads divide the segments
@@ -161,44 +153,37 @@ SparseBatch::Hits SparseBatch::search(
     return joined(found, x.n, num_slices);
 }
 
-/// Measures the times of some of the queries, on this thread.
+/// Measures the times of some of the queries in the first segment, on this
+/// thread.
 SparseTimes::Seconds SparseBatch::measure(
         const SharedSum& sum,
-        const SparseHits& empty,
-        Dense dense) const {
-    constexpr idx_t turns = 4;
-    SparseTimes::Seconds seconds;
-    seconds.by_lists = std::numeric_limits<double>::infinity();
-    for (idx_t turn = 0; turn < turns; turn++) {
-        const SparseVectors one = x.slice(turn % x.n, turn % x.n + 1);
-        const double start = omp_get_wtime();
-        const Searches searches(*this, &sum, one);
-        SparseHits hits = empty;
-        for (const auto& segment : segments) {
-            segment->search(searches.all[0], hits);
+        const SparseHits& empty) const {
+    const SparseSegment& segment = *segments.front();
+    // the least time of two searches for the first queries
+    const auto seconds_of = [&](idx_t n, bool is_dense) {
+        double least = std::numeric_limits<double>::infinity();
+        for (int turn = 0; turn < 2; turn++) {
+            const double start = omp_get_wtime();
+            const SparseVectors some = x.slice(0, n);
+            const Searches searches(*this, &sum, some);
+            std::vector<SparseHits> hits(n, empty);
+            if (is_dense) {
+                const DenseCopies copies(some);
+                segment.search_dense(
+                        {searches.all, size_t(x.d), copies.x.get()},
+                        hits.data());
+            }
+            for (idx_t i = 0; i < n && !is_dense; i++) {
+                segment.search(searches.all[i], hits[i]);
+            }
+            least = std::min(least, omp_get_wtime() - start);
         }
-        const double taken = omp_get_wtime() - start;
-        seconds.by_lists = std::min(
-                seconds.by_lists,
-                taken / double(std::max<size_t>(1, one.num_components(0))));
-    }
-    constexpr size_t block = SparseTimes::block;
-    const Scratch queries(block * x.d);
-    for (size_t i = 0; i < block; i++) {
-        x.copy_dense(idx_t(i) % x.n, &queries[i * x.d]);
-    }
-    const bool is_kept = dense == Dense::kept;
-    double in_block = 0, alone = 0;
-    for (const auto& segment : segments) {
-        in_block += segment->seconds_of_dense(
-                sum, block, x.d, queries.get(), is_kept);
-        alone += is_kept
-                ? segment->seconds_of_dense(sum, 1, x.d, queries.get(), true)
-                : std::numeric_limits<double>::infinity();
-    }
-    seconds.in_block = in_block / double(block);
-    seconds.alone = alone;
-    return seconds;
+        return least;
+    };
+    constexpr idx_t sampled = 4;
+    const idx_t components = x.indptr[sampled] - x.indptr[0];
+    return {seconds_of(sampled, false) / std::max<double>(1, components),
+            seconds_of(SparseTimes::block, true) / double(SparseTimes::block)};
 }
 
 } // namespace faiss_ext

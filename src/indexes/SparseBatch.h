@@ -29,12 +29,6 @@ struct SparseBatch {
     const SparseVectors& x;
     const faiss::IDSelector* const sel; ///< of places; may be null
 
-    /// How dense rows are used.
-    enum class Dense {
-        made, ///< some at a time, for blocks of queries
-        kept  ///< copies of all, for any number of queries
-    };
-
     /**
      * Compares the queries with all vectors, by lists or by dense rows,
      * whichever is faster.
@@ -42,7 +36,7 @@ struct SparseBatch {
      * @param empty  hits of a query, before the first
      * @param times  of earlier batches
      */
-    Hits search(const SparseHits& empty, Dense dense, SparseTimes& times) const;
+    Hits search(const SparseHits& empty, SparseTimes& times) const;
 
     /// Compares the queries with the given rows, which have the given places.
     Hits compare(
@@ -51,10 +45,8 @@ struct SparseBatch {
             const std::vector<idx_t>& places) const;
 
    private:
-    SparseTimes::Seconds measure(
-            const SharedSum& sum,
-            const SparseHits& empty,
-            Dense dense) const;
+    SparseTimes::Seconds measure(const SharedSum& sum, const SparseHits& empty)
+            const;
 };
 
 } // namespace faiss_ext

@@ -2,7 +2,6 @@
 #include "indexes/SparseSegment.h"
 
 #include <limits>
-#include <new>
 #include <numeric>
 #include <span>
 
@@ -57,7 +56,6 @@ SparseVectors SparseSegment::checked(idx_t d, std::vector<int64_t>& indptr)
 void SparseSegment::restore() {
     removed_count = std::count(ids.begin(), ids.end(), removed);
     lists = nullptr;
-    dense_rows = nullptr;
 }
 
 void SparseSegment::append(const SparseVectors& x, idx_t first) {
@@ -77,7 +75,6 @@ void SparseSegment::append(const SparseRow& row, idx_t place) {
 void SparseSegment::truncate(size_t n) {
     if (lists && lists->num_rows > n) {
         lists = nullptr;
-        dense_rows = nullptr;
     }
     for (size_t i = n; i < ids.size(); i++) {
         removed_count -= ids[i] == removed;
@@ -120,7 +117,6 @@ void SparseSegment::prepare(
     if (!lists && are_few_others) {
         return;
     }
-    dense_rows = nullptr;
     lists = std::make_shared<const SparseLists>(all, size(), d, sum);
     lists_of = name;
 }
@@ -199,107 +195,33 @@ void SparseSegment::set_first_bound(
 
 namespace {
 
-/// Copies the rows of lists from `begin` to `end` to zeros.
-void fill_dense(
-        const AppendedRows& all,
-        const SparseLists& lists,
-        size_t begin,
-        size_t end,
-        size_t d,
-        float* to) {
-    for (size_t i = begin; i < end; i++, to += d) {
-        const SparseRow row = all[lists.order[i]];
-        for (size_t at = 0; at < row.size(); at++) {
-            to[row.columns[at]] = row.values[at];
-        }
-    }
-}
-
-} // namespace
-
-struct SparseSegment::DenseRows {
-    std::shared_ptr<const SparseLists> lists;
-    std::vector<float> rows; ///< in the order of the lists
-};
-
-/// Sums of dense queries with the rows of lists, some at a time.
-struct SparseSegment::DenseSums {
+/// Sums of dense queries with the rows of lists, of which some are made dense
+/// at a time.
+struct DenseSums {
     const AppendedRows& all;
     const SparseLists& lists;
-    const DenseRows* kept; ///< may be null
     const SharedSum& sum;
     const size_t n, d;
     const float* const x; ///< queries, size n * d
 
     static constexpr size_t at_a_time = 64;
+    const Scratch rows{at_a_time * d};
 
     /// Writes sums with the rows from `begin` to `end`, n * (end - begin).
     void get(size_t begin, size_t end, float* sums) const {
-        const float* dense = made.get();
-        if (kept) {
-            dense = kept->rows.data() + begin * d;
-        } else {
-            std::fill_n(made.get(), (end - begin) * d, 0.0f);
-            fill_dense(all, lists, begin, end, d, made.get());
+        std::fill_n(rows.get(), (end - begin) * d, 0.0f);
+        for (size_t i = begin; i < end; i++) {
+            const SparseRow row = all[lists.order[i]];
+            float* to = &rows[(i - begin) * d];
+            for (size_t at = 0; at < row.size(); at++) {
+                to[row.columns[at]] = row.values[at];
+            }
         }
-        sum.terms->block(n, x, end - begin, dense, d, sums);
+        sum.terms->block(n, x, end - begin, rows.get(), d, sums);
     }
-
-    const Scratch made{kept ? 0 : at_a_time * d};
 };
 
-std::shared_ptr<const SparseSegment::DenseRows> SparseSegment::dense_rows_of(
-        const SparseLists& of) const {
-    const std::lock_guard<std::mutex> hold(mutex);
-    return dense_rows && dense_rows->lists.get() == &of ? dense_rows : nullptr;
-}
-
-void SparseSegment::keep_dense(size_t d) const {
-    const auto current = current_lists();
-    if (!current || dense_rows_of(*current)) {
-        return;
-    }
-    try {
-        auto made = std::make_shared<DenseRows>();
-        made->lists = current;
-        made->rows.resize(current->num_rows * d);
-        fill_dense(all, *current, 0, current->num_rows, d, made->rows.data());
-        const std::lock_guard<std::mutex> hold(mutex);
-        dense_rows = std::move(made);
-    } catch (const std::bad_alloc&) {
-    }
-}
-
-double SparseSegment::seconds_of_dense(
-        const SharedSum& sum,
-        size_t n,
-        size_t d,
-        const float* x,
-        bool are_kept) const {
-    const auto current = current_lists();
-    if (!current || current->num_rows == 0) {
-        return std::numeric_limits<double>::infinity();
-    }
-    DenseRows some;
-    const size_t m = std::min<size_t>(
-            are_kept ? 512 : DenseSums::at_a_time, current->num_rows);
-    const DenseSums sums{
-            all, *current, are_kept ? &some : nullptr, sum, n, d, x};
-    if (are_kept) {
-        some.rows.resize(m * d);
-        fill_dense(all, *current, 0, m, d, some.rows.data());
-    }
-    const Scratch to(n * DenseSums::at_a_time);
-    double least = std::numeric_limits<double>::infinity();
-    for (int turn = 0; turn < 2; turn++) {
-        const double start = omp_get_wtime();
-        for_chunks(0, m, DenseSums::at_a_time, [&](size_t begin, size_t end) {
-            sums.get(begin, end, to.get());
-        });
-        least = std::min(least, omp_get_wtime() - start);
-    }
-    return least * double(size()) / double(m);
-}
+} // namespace
 
 /** Compares the rows that may be needed by their sums, from the most promising
  * one on.
@@ -365,15 +287,12 @@ void SparseSegment::search_dense(const DenseQueries& given, SparseHits* hits)
     const size_t num_rows = current->num_rows;
     for (size_t i = 0; i < n; i++) {
         if (!hits[i].are_within() && std::isinf(hits[i].bound())) {
-            const size_t enough = std::max<size_t>(32, 2 * hits[i].most());
-            std::vector<uint32_t> rows(std::min(enough, num_rows));
+            std::vector<uint32_t> rows(std::min(hits[i].most(), num_rows));
             std::iota(rows.begin(), rows.end(), 0);
             set_first_bound(queries[i], std::move(rows), hits[i]);
         }
     }
-    const auto kept = dense_rows_of(*current);
-    const DenseSums dense{
-            all, *current, kept.get(), *queries[0].sum, n, given.d, given.x};
+    const DenseSums dense{all, *current, *queries[0].sum, n, given.d, given.x};
     constexpr size_t rows_per_sum = DenseSums::at_a_time;
     // rows whose sums are kept together, so that the nearest are compared first
     constexpr size_t together = 4096;

@@ -153,23 +153,6 @@ class SparseSegment {
     /// than lists if many components are not 0. `hits` has those of each query.
     void search_dense(const DenseQueries& queries, SparseHits* hits) const;
 
-    /** Estimates the seconds that search_dense takes for n queries of dimension
-     * d by those of a few vectors; infinity if it needs lists and there are
-     * none.
-     *
-     * @param are_kept  whether keep_dense was called
-     */
-    double seconds_of_dense(
-            const SharedSum& sum,
-            size_t n,
-            size_t d,
-            const float* dense,
-            bool are_kept) const;
-
-    /// Keeps dense copies of the vectors in lists, for search_dense, which
-    /// otherwise makes some at a time. Does nothing if memory does not suffice.
-    void keep_dense(size_t d) const;
-
     size_t num_components() const {
         return all.columns.size();
     }
@@ -209,12 +192,6 @@ class SparseSegment {
             const SparseSearch& how,
             std::vector<uint32_t> rows,
             SparseHits& hits) const;
-
-    struct DenseRows; ///< copies of the vectors in lists
-    mutable std::shared_ptr<const DenseRows> dense_rows;
-    struct DenseSums;
-    std::shared_ptr<const DenseRows> dense_rows_of(
-            const SparseLists& lists) const;
 };
 
 } // namespace faiss_ext

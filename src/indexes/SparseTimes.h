@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <mutex>
 #include <optional>
 
@@ -19,17 +18,14 @@ class SparseTimes {
     /// Queries that are compared with dense rows together.
     static constexpr idx_t block = 32;
 
+    /// In the part of the vectors that was searched.
     struct Seconds {
-        /// by lists, of a query, for each of its components
-        double by_lists;
-        // by dense rows, of a query that is alone or in a block
-        double alone = std::numeric_limits<double>::infinity();
-        double in_block;
+        double by_lists; ///< of a query, for each of its components
+        double by_dense; ///< of a query in a block
 
         /// Whether dense rows are faster for n queries.
         bool is_dense_faster(idx_t n, size_t components) const {
-            const double dense = n < block ? alone : in_block;
-            return double(n) * dense < by_lists * double(components);
+            return double(n) * by_dense < by_lists * double(components);
         }
     };
 
