@@ -4,18 +4,25 @@
 beside other libraries.
 
     PYTHONPATH=build/python /usr/bin/python3 bench/sparse.py [--n 100000]
+    PYTHONPATH=build/python /usr/bin/python3 bench/sparse.py --densities 0.1 0.5
 
 The vectors are the words of Python functions on this machine, with their
 counts. The plain loop is 30 lines of C, compiled by `cc -O3 -march=native`: for
 each column of the query it adds the terms of all vectors in the column's list.
 Peers are used if they can be imported: scikit-learn, sparse_dot_topn,
-pynndescent. Everything runs on one thread, in turns; times are processor time,
-the fastest turn counts.
+pynndescent.
+
+With --densities, KFlat is compared with KFlat(store=sparse) instead, on random
+vectors of which these shares of the components are not 0.
+
+Everything runs on one thread, in turns. Times are processor time, and the
+fastest turn counts.
 """
 
 import argparse
 import ast
 import ctypes
+import functools
 import glob
 import re
 import subprocess
@@ -184,14 +191,61 @@ def peers(x, k, kernel):
             pass
 
 
+def fastest(searches, turns):
+    """The least processor time of each search, in turns."""
+    times = dict.fromkeys(searches, np.inf)
+    for _ in range(turns):
+        for name, search in searches.items():
+            start = time.process_time()
+            search()
+            times[name] = min(times[name], time.process_time() - start)
+    return times
+
+
+def compare_rows(density, d, args):
+    """Compares KFlat and KFlat(store=sparse) for batches and for single queries."""
+    rng = np.random.default_rng(0)
+    n = args.n + args.queries
+    # some columns are more frequent than others
+    share = (np.arange(d) + 10.0) ** -0.8
+    share = np.minimum(share / share.mean() * density, 1)
+    x = (rng.random((n, d), dtype="float32") < share) * rng.integers(1, 20, (n, d)).astype("float32")
+    x /= np.maximum(x.sum(axis=1, keepdims=True), 1e-9)
+    rows, singles = {"f32": x, "sparse": scipy.sparse.csr_matrix(x)}, 16
+    for kernel in KERNELS:
+        searches = {}
+        for store, vectors in rows.items():
+            index = faiss.index_factory(d, f"KFlat({kernel},store={store})")
+            index.add(vectors[: args.n])
+            q = vectors[args.n :]
+            index.search(q, args.k)
+            searches[store, "batch"] = lambda index=index, q=q: index.search(q, args.k)
+            searches[store, "single"] = lambda index=index, q=q: [
+                index.search(q[i : i + 1], args.k) for i in range(singles)]
+        times = fastest(searches, args.turns)
+        line = [f"  {(x > 0).mean():6.1%} {kernel:12}"]
+        for how, count in (("batch", args.queries), ("single", singles)):
+            dense, sparse = (times[store, how] / count * 1e3 for store in rows)
+            line.append(f"{how} {dense:7.3f} {sparse:7.3f} {dense / sparse:5.2f} x")
+        print("   ".join(line), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--n", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--densities", type=float, nargs="+")
+    parser.add_argument("-d", type=int, default=784, help="columns with --densities")
     args = parser.parse_args()
     faiss.omp_set_num_threads(1)
+    if args.densities:
+        print(f"{args.n:,} vectors of {args.d:,} columns; ms a query, k = {args.k}: "
+              "KFlat, KFlat(store=sparse), KFlat / KFlat(store=sparse)")
+        for density in args.densities:
+            compare_rows(density, args.d, args)
+        return
     vectors = functions(args.n + args.queries)
     n = vectors.shape[0] - args.queries
     print(f"{n:,} vectors of {vectors.shape[1]:,} columns, {vectors.nnz / vectors.shape[0]:.1f} "
@@ -208,12 +262,9 @@ def main():
         searches = {"KFlat(store=sparse)": lambda q: index.search(queries, args.k)[1],
                     "plain loop": lambda q: plain(q, args.k)[1],
                     **dict(peers(x, args.k, kernel))}
-        exact, times = index.search(queries, args.k), dict.fromkeys(searches, np.inf)
-        for _ in range(args.turns):
-            for name, search in searches.items():
-                start = time.process_time()
-                search(q)
-                times[name] = min(times[name], time.process_time() - start)
+        exact = index.search(queries, args.k)
+        times = fastest({name: functools.partial(search, q)
+                         for name, search in searches.items()}, args.turns)
         np.testing.assert_allclose(np.sort(plain(q, args.k)[0]), np.sort(exact[0]),
                                    rtol=1e-3, atol=1e-5)
         ours = times["KFlat(store=sparse)"]

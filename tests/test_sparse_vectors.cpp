@@ -237,6 +237,9 @@ TEST_P(SparseKernels, BatchesFindTheSame) {
             EXPECT_EQ(one.labels[j], all.labels[i * k + j]);
         }
     }
+    EXPECT_EQ(
+            search(*make(Rows{x.d, {0}, {}, {}}), q.get(), 1).labels,
+            std::vector<idx_t>(q.n(), -1));
     index->add(q.get()); // are not in the lists yet
     EXPECT_EQ(search(*index, q.get(), k), compare_all(*index, q, k));
     const faiss::IDSelectorRange most(0, 1500);

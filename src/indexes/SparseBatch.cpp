@@ -28,7 +28,7 @@ bool are_many_components(const SparseBatch::Segments& segments, idx_t d) {
     for (const auto& segment : segments) {
         rows += segment->size();
     }
-    return d <= most_dimensions &&
+    return rows > 0 && d <= most_dimensions &&
             double(num_components(segments)) >=
             least_share * double(rows) * double(d);
 }

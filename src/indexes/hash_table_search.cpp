@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -157,7 +155,7 @@ void search_selected(
         for (size_t begin = 0; begin < left.size(); begin += block) {
             const size_t end = std::min(begin + block, left.size());
             Queries queries(
-                    {&left[begin], &left[0] + end},
+                    {left.begin() + begin, left.begin() + end},
                     codes,
                     tables.code_size,
                     number);
