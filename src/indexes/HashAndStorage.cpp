@@ -62,13 +62,18 @@ void check_parameters(const faiss::IndexBinary& storage) {
     }
 }
 
-/// Returns the selector of a search of hash tables, which ignore selectors or
-/// refuse them.
-const faiss::IDSelector* selector_of_tables(
+/// Takes the selector out of the parameters of a search of hash tables, which
+/// refuse all parameters.
+const faiss::IDSelector* take_selector(
         const faiss::IndexBinary& storage,
-        const faiss::SearchParameters* params,
+        const faiss::SearchParameters*& params,
         const char* where) {
-    return is_hash_table(storage) ? plain_selector(params, where) : nullptr;
+    if (!is_hash_table(storage)) {
+        return nullptr;
+    }
+    const faiss::IDSelector* sel = plain_selector(params, where);
+    params = nullptr;
+    return sel;
 }
 
 } // namespace
@@ -199,11 +204,7 @@ void HashAndStorage::search_codes(
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "search");
     check_params_for(*storage, params, "search");
-    const faiss::IDSelector* sel =
-            selector_of_tables(*storage, params, "search");
-    if (sel) {
-        params = nullptr;
-    }
+    const faiss::IDSelector* sel = take_selector(*storage, params, "search");
     check_params_supported(*storage, params, "search");
     check_parameters(*storage);
     check_counts_inside();
@@ -244,15 +245,15 @@ void HashAndStorage::range_search_codes(
     check_params_for(*storage, params, "range_search");
     check_range_search_supported(*storage, "range_search");
     const faiss::IDSelector* sel =
-            selector_of_tables(*storage, params, "range_search");
-    if (sel) {
-        params = nullptr;
-    }
+            take_selector(*storage, params, "range_search");
     check_params_supported(*storage, params, "range_search");
     check_parameters(*storage);
     check_counts_inside();
     if (is_ours(*storage) || n == 0) {
         storage->range_search(n, codes, radius, result, params);
+        return;
+    }
+    if (sel && range_search_few(*storage, n, codes, radius, *sel, result)) {
         return;
     }
     std::vector<std::unique_ptr<faiss::RangeSearchResult>> parts;

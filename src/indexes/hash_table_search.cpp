@@ -194,6 +194,26 @@ void search_selected(
     }
 }
 
+bool range_search_few(
+        const faiss::IndexBinary& tables,
+        idx_t n,
+        const uint8_t* codes,
+        int radius,
+        const faiss::IDSelector& sel,
+        faiss::RangeSearchResult* result) {
+    const idx_t ntotal = tables.ntotal;
+    const Selected selected(sel, ntotal, most_compared(1, ntotal));
+    if (!selected.few) {
+        return false;
+    }
+    const SelectedCodes exact(tables, sel, &*selected.few);
+    exact.codes.range_search(n, codes, radius, result);
+    for (size_t i = 0; i < result->lims[n]; i++) {
+        result->labels[i] = exact.ids[result->labels[i]];
+    }
+    return true;
+}
+
 void keep_selected(
         faiss::RangeSearchResult& result,
         const faiss::IDSelector& sel) {

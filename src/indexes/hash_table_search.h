@@ -45,6 +45,16 @@ void search_selected(
         idx_t* labels,
         const faiss::IDSelector& sel);
 
+/// If few codes are selected, finds those within a radius by comparing all of
+/// them. Otherwise returns false, and changes nothing.
+bool range_search_few(
+        const faiss::IndexBinary& tables,
+        idx_t n,
+        const uint8_t* codes,
+        int radius,
+        const faiss::IDSelector& sel,
+        faiss::RangeSearchResult* result);
+
 /// Removes the results that a selector does not select.
 void keep_selected(
         faiss::RangeSearchResult& result,
