@@ -1587,20 +1587,7 @@ def test_bits_that_are_not_packed():
         index.add(np.zeros((3, 64), bool))
 
 
-def test_a_selector_where_none_can_be_used():
-    x = vectors(50)
-    index = faiss.index_binary_factory(D, "SIK64(gaussian),BHash8")
-    index.train(x)
-    index.add(x)
-    with pytest.raises(RuntimeError, match=r"search: IndexBinaryHash does not support filters in FAISS [\d.]+; use BFlat or BIVF") as caught:
-        index.search(x, 3, params=faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 5)))
-    assert caught.value.unsupported
-    with pytest.raises(RuntimeError, match="set_index_parameter"):
-        index.search(x, 3, params=faiss.SearchParameters())
-
-
 @pytest.mark.parametrize("string, part", [
-    ("SIK64(gaussian),BHash8", "IndexBinaryHash"), ("IDMap2,SIK64(gaussian),BHash4x8", "IndexBinaryMultiHash"),
     ("HKM1(chi2),PQ8x4fs", "IndexPQFastScan"), ("HKM1(chi2),LSH", "IndexLSH"),
     ("HKM1(chi2),PQ8np", "IndexPQ"), ("HKM1(chi2),IVF4,PQ8+8", "IndexIVFPQR"), ("HKM1(chi2),IVF4,ITQ16,SH1.2", "IndexIVFSpectralHash"),
     ("HKM1(chi2),IVF4,PQ8x4fs", "IndexIVFPQFastScan"), ("HKM1(chi2),NSG8,Flat", "IndexNSGFlat")])
