@@ -6,8 +6,8 @@ beside other libraries.
     PYTHONPATH=build/python /usr/bin/python3 bench/sparse.py [--n 100000]
     PYTHONPATH=build/python /usr/bin/python3 bench/sparse.py --densities 0.1 0.5
 
-The vectors are the words of Python functions on this machine, with their
-counts. The plain loop is 30 lines of C, compiled by `cc -O3 -march=native`: for
+The vectors are the words of Python functions or man pages on this machine, or
+the 8-mers of random sequences, with their counts. The plain loop is 30 lines of C, compiled by `cc -O3 -march=native`: for
 each column of the query it adds the terms of all vectors in the column's list.
 Peers are used if they can be imported: scikit-learn, sparse_dot_topn,
 pynndescent.
@@ -24,6 +24,7 @@ import ast
 import ctypes
 import functools
 import glob
+import gzip
 import re
 import subprocess
 import sys
@@ -81,9 +82,9 @@ KERNELS = {
 UNSCALED = ("cosine",)  # KFlat divides by the norms itself
 
 
-def functions(n):
-    """The words of Python functions, with their counts, as CSR."""
-    vocabulary, rows, seen = {}, [], set()
+def words_of_functions():
+    """The words of each Python function on this machine, once for each text."""
+    seen = set()
     files = sorted({file for folder in FOLDERS
                     for file in glob.glob(f"{folder}/**/*.py", recursive=True)})
     for file in files:
@@ -94,17 +95,45 @@ def functions(n):
             continue
         lines = text.splitlines()
         for node in ast.walk(tree):
-            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                continue
-            body = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-            words = re.findall(r"[A-Za-z_]\w*", body)
-            if body in seen or len(set(words)) < 5:
-                continue
-            seen.add(body)
-            counts = {}
-            for word in words:
-                at = vocabulary.setdefault(word, len(vocabulary))
-                counts[at] = counts.get(at, 0) + 1
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                body = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+                if body not in seen:
+                    seen.add(body)
+                    yield re.findall(r"[A-Za-z_]\w*", body)
+
+
+def words_of_pages():
+    """The words of each man page on this machine."""
+    for file in sorted(glob.glob("/usr/share/man/man*/*.gz")):
+        text = gzip.open(file).read().decode("utf-8", "replace").lower()
+        yield re.findall(r"[a-z]{2,}", text)
+
+
+def mers_of_sequences(length=8):
+    """The parts of eight letters of each sequence. Sequences are copies of
+    others in which 1 to 20 % of the letters are replaced."""
+    rng = np.random.default_rng(0)
+    while True:
+        letters = rng.integers(0, 4, 1000)
+        for share in rng.uniform(0.01, 0.2, 20):
+            copy = np.where(rng.random(1000) < share, rng.integers(0, 4, 1000), letters)
+            numbers = np.convolve(copy, 4 ** np.arange(length))[length - 1 : 1 - length]
+            yield numbers.tolist()
+
+
+DATA = {"functions": words_of_functions, "pages": words_of_pages,
+        "sequences": mers_of_sequences}
+
+
+def bags(name, n):
+    """Up to n bags of words with their counts, in random order, as CSR."""
+    vocabulary, rows = {}, []
+    for words in DATA[name]():
+        counts = {}
+        for word in words:
+            at = vocabulary.setdefault(word, len(vocabulary))
+            counts[at] = counts.get(at, 0) + 1
+        if len(counts) >= 5:
             rows.append(counts)
         if len(rows) >= 1.5 * n:
             break
@@ -236,6 +265,7 @@ def main():
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--data", choices=DATA, default="functions")
     parser.add_argument("--densities", type=float, nargs="+")
     parser.add_argument("-d", type=int, default=784, help="columns with --densities")
     args = parser.parse_args()
@@ -246,7 +276,7 @@ def main():
         for density in args.densities:
             compare_rows(density, args.d, args)
         return
-    vectors = functions(args.n + args.queries)
+    vectors = bags(args.data, args.n + args.queries)
     n = vectors.shape[0] - args.queries
     print(f"{n:,} vectors of {vectors.shape[1]:,} columns, {vectors.nnz / vectors.shape[0]:.1f} "
           f"components each; ms a query, k = {args.k}")
