@@ -18,6 +18,7 @@
 
 #include "indexes/BandJoin.h"
 #include "testing.h"
+#include "testing_pairs.h"
 #include "testing_sparse.h"
 
 using namespace faiss_ext;
@@ -26,18 +27,6 @@ using namespace faiss_ext_test;
 namespace {
 
 constexpr auto metric = faiss::METRIC_INNER_PRODUCT;
-
-/// The pairs of rows whose score is at most `score`.
-struct KernelPairs {
-    SumBound bound;
-    OrderedRows rows;
-    RowPairs pairs;
-
-    KernelPairs(const SparseVectors& x, const Kernel& kernel, float score)
-            : bound(*kernel.shared_sum(metric), score, size_t(x.d)),
-              rows(x, bound),
-              pairs(rows, bound) {}
-};
 
 /// Pairs of vectors with a kernel value. No two pairs have a column in common.
 Rows planted_pairs(
@@ -229,10 +218,10 @@ class Dense : public testing::TestWithParam<const char*> {
 
 TEST_P(Dense, FindPairsOfTheExactSearch) {
     const float threshold = 0.9f;
-    const Rows x = draw_rows(10000, 1);
+    const Rows x = draw_rows(16000, 1);
     const auto exact = near_duplicates(x.get(), *kernel, threshold);
     EXPECT_EQ(exact.missed, 0);
-    EXPECT_GT(exact.values.size(), 4000);
+    EXPECT_GT(exact.values.size(), 6000);
     const auto found = near_duplicates(x.get(), *kernel, threshold, 0.3);
     EXPECT_GT(found.missed, 0);
     EXPECT_LE(found.missed, 0.3);
@@ -253,7 +242,7 @@ TEST_P(Dense, FindPairsOfTheExactSearch) {
 }
 
 TEST_P(Dense, FindTheSameWithAnyNumberOfThreads) {
-    const Rows x = draw_rows(10000, 2);
+    const Rows x = draw_rows(16000, 2);
     const auto find = [&](int threads, int64_t seed) {
         const Threads use(threads);
         const auto found = near_duplicates(x.get(), *kernel, 0.9f, 0.3, seed);
@@ -282,8 +271,8 @@ TEST_P(Dense, CompareFewerPairsThanAll) {
         EXPECT_GT(found.missed, 0);
         return double(found.compared);
     };
-    const double few = compared(10000), many = compared(40000);
-    EXPECT_LT(few, 1e8 / 2 / 10);
+    const double few = compared(16000), many = compared(64000);
+    EXPECT_LT(few, 16e3 * 16e3 / 2 / 10);
     EXPECT_LT(std::log(many / few), 1.5 * std::log(4));
 }
 

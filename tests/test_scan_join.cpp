@@ -15,6 +15,7 @@
 #include "indexes/SharedColumnJoin.h"
 #include "kernels/SparseQuery.h"
 #include "testing.h"
+#include "testing_pairs.h"
 #include "testing_sparse.h"
 
 using namespace faiss_ext;
@@ -25,19 +26,12 @@ namespace {
 constexpr auto metric = faiss::METRIC_INNER_PRODUCT;
 
 /// Both joins of the pairs whose score is at most `score`.
-struct Joins {
-    SumBound bound;
-    OrderedRows rows;
-    RowPairs pairs;
+struct Joins : KernelPairs {
     ScanJoin scan;
     SharedColumnJoin shared;
 
     Joins(const SparseVectors& x, const Kernel& kernel, float score)
-            : bound(*kernel.shared_sum(metric), score, size_t(x.d)),
-              rows(x, bound),
-              pairs(rows, bound),
-              scan(pairs, x),
-              shared(pairs) {}
+            : KernelPairs(x, kernel, score), scan(pairs, x), shared(pairs) {}
 };
 
 struct EachKernel : testing::TestWithParam<const char*> {

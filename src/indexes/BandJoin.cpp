@@ -11,6 +11,7 @@
 #include "core/prefetch.h"
 #include "core/random_streams.h"
 #include "core/scratch.h"
+#include "core/sort_keys.h"
 #include "simd/weighted_samples.h"
 
 namespace faiss_ext {
@@ -141,9 +142,13 @@ class BandKeys {
     }
 };
 
-/// Samples the probability that a random sample of two rows is the same.
-std::vector<double> sampled_probabilities(const RowPairs& pairs, int64_t seed) {
-    constexpr double most_pairs = 16384, most_components = 1e7;
+struct SampledPair {
+    double same;      ///< probability that a random sample is the same
+    bool is_possible; ///< whether it is compared if it shares a bucket
+};
+
+std::vector<SampledPair> sampled_pairs(const RowPairs& pairs, int64_t seed) {
+    constexpr double most_pairs = 16384, most_components = 4e6;
     const OrderedRows& rows = pairs.rows;
     const double components =
             double(rows.columns.size()) / double(rows.size()) + 1;
@@ -151,51 +156,68 @@ std::vector<double> sampled_probabilities(const RowPairs& pairs, int64_t seed) {
             size_t(std::min(most_pairs, most_components / components)) + 1;
     auto rng = row_rng(seed, 0, stream_pairs);
     std::uniform_int_distribution<size_t> row(pairs.first_row, rows.size() - 1);
-    std::vector<double> probabilities;
+    std::vector<SampledPair> sampled;
     Steps steps;
-    while (probabilities.size() < n) {
+    std::vector<uint32_t> other, common;
+    while (sampled.size() < n) {
         steps.next();
         const size_t a = row(rng), b = row(rng);
-        if (a != b) {
-            probabilities.push_back(probability_of_equal_samples(
-                    pairs.bound.has_minima, pairs.similarity(a, b)));
+        if (a == b) {
+            continue;
         }
+        const size_t last = std::max(a, b);
+        other = {uint32_t(std::min(a, b))};
+        pairs.keep_possible(last, pairs.range_of(last).line, other, common);
+        sampled.push_back(
+                {probability_of_equal_samples(
+                         pairs.bound.has_minima, pairs.similarity(a, b)),
+                 !other.empty()});
     }
-    return probabilities;
+    return sampled;
 }
 
 /// Estimates the time of bands.
 class BandTimes {
    public:
     BandTimes(const RowPairs& pairs, int64_t seed)
-            : probabilities(sampled_probabilities(pairs, seed)),
+            : sampled(sampled_pairs(pairs, seed)),
               has_minima(pairs.bound.has_minima),
               num_rows(double(pairs.rows.size() - pairs.first_row)),
               components(
                       double(pairs.rows.columns.size()) /
                       double(pairs.rows.size())),
+              to_count(pairs.bits.time_to_count()),
               to_compare(RowJoin::time_to_compare(pairs.rows)) {}
 
     double operator()(const Bands& bands) const {
         constexpr double of_bucket = 200, of_entry = 4;
-        double entries = 0, compared = 0; // of a pair
-        for (const double p : probabilities) {
-            const double same = std::pow(p, bands.samples);
-            entries += bands.number * same;
-            compared += 1 - std::pow(1 - same, bands.number);
+        double of_pairs = 0;
+        for (const SampledPair& pair : sampled) {
+            const double same = power(pair.same, bands.samples);
+            const double found = 1 - power(1 - same, bands.number);
+            of_pairs += of_entry * bands.number * same +
+                    found * (to_count + (pair.is_possible ? to_compare : 0));
         }
         const double pairs =
-                num_rows * (num_rows - 1) / 2 / double(probabilities.size());
+                num_rows * (num_rows - 1) / 2 / double(sampled.size());
         return num_rows *
                 (of_samples(double(bands.number) * bands.samples) +
                  of_bucket * bands.number) +
-                pairs * (of_entry * entries + to_compare * compared);
+                pairs * of_pairs;
     }
 
    private:
-    std::vector<double> probabilities;
+    std::vector<SampledPair> sampled;
     bool has_minima;
-    double num_rows, components, to_compare;
+    double num_rows, components, to_count, to_compare;
+
+    static double power(double base, int exponent) {
+        double product = 1;
+        for (; exponent > 0; exponent /= 2, base *= base) {
+            product *= exponent % 2 == 1 ? base : 1;
+        }
+        return product;
+    }
 
     double of_samples(double number) const {
         if (!has_minima) {
@@ -293,7 +315,7 @@ void BandJoin::set_buckets(size_t band) {
     for (size_t row = 0; row < n; row++) {
         keys[row] = uint64_t(bucket[row]) << 32 | row;
     }
-    std::sort(keys.begin(), keys.end());
+    sort_keys(keys.data(), n);
     size_t begin = 0;
     for (size_t i = 0; i < n; i++) {
         if (keys[i] >> 32 != keys[begin] >> 32) {
@@ -307,10 +329,8 @@ void BandJoin::set_buckets(size_t band) {
 void BandJoin::find(size_t row, State& state) const {
     constexpr size_t ahead = 4;
     const size_t n = rows.size();
-    state.found.clear();
-    state.candidates.clear();
+    const auto [line, light, begin] = start(row, state);
     state.sums.resize(n);
-    const auto [line, light, begin] = pairs.range_of(row);
     if (begin == row) {
         return;
     }

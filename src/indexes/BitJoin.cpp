@@ -36,11 +36,7 @@ double BitJoin::largest_distance(size_t row, const Line& line, double weight)
 }
 
 void BitJoin::find(size_t row, State& state) const {
-    state.found.clear();
-    const auto [line, light, begin] = pairs.range_of(row);
-    for (size_t i = pairs.first_row; i < light; i++) {
-        state.found.push_back(uint32_t(i));
-    }
+    const auto [line, light, begin] = start(row, state);
     if (begin == row) {
         return;
     }

@@ -12,6 +12,7 @@
 
 #include "core/parallel.h"
 #include "core/scratch.h"
+#include "core/sort_keys.h"
 
 namespace faiss_ext {
 
@@ -237,7 +238,7 @@ void OrderedRows::set_columns(const SparseVectors& x, const SumBound& bound) {
                 sorted[k] = uint64_t(rank[number(x.indices[from + k])]) << 32 |
                         std::bit_cast<uint32_t>(row[k]);
             }
-            std::sort(sorted.begin(), sorted.end());
+            sort_keys(sorted.data(), n);
             for (size_t k = 0; k < n; k++) {
                 columns[to + k] = uint32_t(sorted[k] >> 32);
                 terms[to + k] = std::bit_cast<float>(uint32_t(sorted[k]));

@@ -28,14 +28,28 @@ double RowJoin::estimated_time() const {
         const double turns = double(++sampled) * std::numbers::phi;
         find(size_t((turns - std::floor(turns)) * double(n)), state);
         found += state.found.size();
-        time = double(state.entries) + to_compare * double(state.compared) +
+        time = double(state.entries) +
+                pairs.bits.time_to_count() * double(state.counted) +
+                to_compare * double(state.compared) +
                 time_of_kernel * double(found);
     }
     return sampled == 0 ? 0 : time * double(n) / double(sampled);
 }
 
+RowPairs::Range RowJoin::start(size_t row, State& state) const {
+    const RowPairs::Range range = pairs.range_of(row);
+    state.found.clear();
+    state.candidates.clear();
+    for (size_t i = pairs.first_row; i < range.light; i++) {
+        state.found.push_back(uint32_t(i));
+    }
+    return range;
+}
+
 void RowJoin::compare(size_t row, const Line& line, State& state) const {
     constexpr size_t ahead = 4, bytes = 128;
+    state.counted += state.candidates.size();
+    pairs.keep_possible(row, line, state.candidates, state.common);
     for (size_t i = 0; i < state.candidates.size(); i++) {
         if (i + ahead < state.candidates.size()) {
             const int64_t at = rows.starts[state.candidates[i + ahead]];

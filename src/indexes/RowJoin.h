@@ -31,10 +31,11 @@ class RowJoin {
     struct State {
         std::vector<float> sums; ///< by row; all 0 between calls
         std::vector<Part> prefix;
-        std::vector<uint32_t> touched, candidates;
+        std::vector<uint32_t> touched, candidates, common;
         std::vector<uint32_t> found; ///< of the last call, ascending
         // of all calls:
         uint64_t entries = 0;  ///< of lists, read
+        uint64_t counted = 0;  ///< pairs, whose common bits were counted
         uint64_t compared = 0; ///< pairs, whose components were compared
     };
 
@@ -59,6 +60,10 @@ class RowJoin {
     const RowPairs& pairs;
     const OrderedRows& rows;
     const SumBound& bound;
+
+    /// Begins a call of find: rows that need no shared column are found. Those
+    /// from the range's begin on remain.
+    RowPairs::Range start(size_t row, State& state) const;
 
     /// Adds the candidates that may reach the least sum to those found, and
     /// orders these.

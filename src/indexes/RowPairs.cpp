@@ -20,7 +20,10 @@ size_t first_similar_row(const OrderedRows& rows, const SumBound& bound) {
 } // namespace
 
 RowPairs::RowPairs(const OrderedRows& rows, const SumBound& bound)
-        : rows(rows), bound(bound), first_row(first_similar_row(rows, bound)) {}
+        : rows(rows),
+          bound(bound),
+          bits(rows, bound.has_minima),
+          first_row(first_similar_row(rows, bound)) {}
 
 RowPairs::Range RowPairs::range_of(size_t row) const {
     const double weight = rows.weights[row];
@@ -46,6 +49,28 @@ RowPairs::Range RowPairs::range_of(size_t row) const {
                 first;
     }
     return range;
+}
+
+void RowPairs::keep_possible(
+        size_t row,
+        const SumBound::Line& line,
+        std::vector<uint32_t>& others,
+        std::vector<uint32_t>& common) const {
+    common.resize(others.size());
+    bits.count_common(row, others.size(), others.data(), common.data());
+    const double row_mass = mass(row);
+    size_t kept = 0;
+    for (size_t i = 0; i < others.size(); i++) {
+        const uint32_t other = others[i];
+        const double shared = bits.mass_shared(row, row_mass, common[i]);
+        const double other_shared =
+                bits.mass_shared(other, mass(other), common[i]);
+        others[kept] = other;
+        kept += bound.most(
+                        std::max(0.0, shared), std::max(0.0, other_shared)) >=
+                line.at(rows.weights[other]);
+    }
+    others.resize(kept);
 }
 
 bool RowPairs::reaches(size_t a, size_t b, double least) const {

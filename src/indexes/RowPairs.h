@@ -5,8 +5,11 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "indexes/OrderedRows.h"
+#include "indexes/RowBits.h"
 #include "indexes/SumBound.h"
 
 namespace faiss_ext {
@@ -20,6 +23,7 @@ class RowPairs {
 
     const OrderedRows& rows;
     const SumBound bound;
+    const RowBits bits;
     size_t first_row; ///< rows before it have no similar ones
 
     /// Rows before a row.
@@ -30,6 +34,18 @@ class RowPairs {
     };
 
     Range range_of(size_t row) const;
+
+    /** Keeps the rows whose bits do not exclude that they reach the least sum
+     * with a row.
+     *
+     * @param line    see Range
+     * @param common  memory, kept for the next call
+     */
+    void keep_possible(
+            size_t row,
+            const SumBound::Line& line,
+            std::vector<uint32_t>& others,
+            std::vector<uint32_t>& common) const;
 
     /// Whether the sum over the shared columns of two rows may be `least` or
     /// more.

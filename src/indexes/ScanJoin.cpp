@@ -37,21 +37,18 @@ ScanJoin::ScanJoin(const RowPairs& pairs, const SparseVectors& x)
 }
 
 double ScanJoin::least_time(const RowPairs& pairs) {
+    constexpr double of_pair = 0.5, of_column = 0.02, of_list = 40;
     const double n = double(pairs.rows.size());
-    constexpr double of_pair = 0.5;
-    return of_pair * n * n / 2;
+    const double components = double(pairs.rows.columns.size());
+    return (of_pair * n + of_column * components) * n / 2 +
+            of_list * components;
 }
 
 void ScanJoin::find(size_t row, State& state) const {
-    state.found.clear();
-    const auto [line, light, begin] = pairs.range_of(row);
-    for (size_t i = pairs.first_row; i < light; i++) {
-        state.found.push_back(uint32_t(i));
-    }
+    const auto [line, light, begin] = start(row, state);
     if (begin == row) {
         return;
     }
-    state.candidates.clear();
     const SparseRow query = vector_of(row);
     for (const Segment& segment : segments) {
         if (segment.first >= row) {

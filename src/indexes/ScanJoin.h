@@ -25,7 +25,8 @@ class ScanJoin : public RowJoin {
 
     void find(size_t row, State& state) const override;
 
-    /// About the least time that any rows of this number have taken.
+    /// About the least time that any rows of these numbers of components have
+    /// taken, lists included.
     static double least_time(const RowPairs& pairs);
 
    private:

@@ -128,12 +128,8 @@ void SharedColumnJoin::collect(State& state) const {
 }
 
 void SharedColumnJoin::find(size_t row, State& state) const {
-    state.found.clear();
+    const auto [line, light, begin] = start(row, state);
     state.sums.resize(rows.size());
-    const auto [line, light, begin] = pairs.range_of(row);
-    for (size_t i = pairs.first_row; i < light; i++) {
-        state.found.push_back(uint32_t(i));
-    }
     if (begin == row) {
         return;
     }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Counts the bits that sets have in common.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace faiss_ext::simd {
+
+/** Counts the bits that a set has in common with others.
+ *
+ * @param set      size words
+ * @param sets     size words for each set
+ * @param n        number of sets
+ * @param numbers  of these sets, size n
+ * @param counts   output, size n
+ */
+void common_bits(
+        size_t words,
+        const uint64_t* set,
+        const uint64_t* sets,
+        size_t n,
+        const uint32_t* numbers,
+        uint32_t* counts);
+
+} // namespace faiss_ext::simd
