@@ -94,7 +94,8 @@ def found_by(candidates, pairs, n):
     """The found share of the pairs, and the number of candidates."""
     got = [i * n + c[c > i] for i, c in enumerate(np.asarray(c, "int64") for c in candidates)]
     got = np.unique(np.concatenate(got))
-    return np.isin(pairs[:, 0].astype("int64") * n + pairs[:, 1], got).mean(), len(got)
+    are_found = np.isin(pairs[:, 0].astype("int64") * n + pairs[:, 1], got)
+    return are_found.mean() if len(pairs) else 1, len(got)
 
 
 def compare_pairs(sets, args):
@@ -118,7 +119,8 @@ def compare_pairs(sets, args):
         print(f"pairs of {n:,} sets of {x.nnz / n:.1f} words: {len(exact):,} at {THRESHOLD} or more")
         for name, seconds in times.items():
             if name == "near_duplicates":
-                share, text = len(results[name][0]) / max(1, len(exact)), "compared exactly" + growth
+                share = len(results[name][0]) / len(exact) if len(exact) else 1
+                text = "compared exactly" + growth
             else:
                 share, count = found_by(results[name], exact, n)
                 text = f"{count:,} candidates"

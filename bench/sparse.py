@@ -7,10 +7,10 @@ beside other libraries.
     PYTHONPATH=build/python /usr/bin/python3 bench/sparse.py --densities 0.1 0.5
 
 The vectors are the words of Python functions or man pages on this machine, or
-the 8-mers of random sequences, with their counts. The plain loop is 30 lines of C, compiled by `cc -O3 -march=native`: for
-each column of the query it adds the terms of all vectors in the column's list.
-Peers are used if they can be imported: scikit-learn, sparse_dot_topn,
-pynndescent.
+the 8-mers of random sequences, with their counts, or without them (--sets). The
+plain loop is 30 lines of C, compiled by `cc -O3 -march=native`: for each column
+of the query it adds the terms of all vectors in the column's list. Peers are
+used if they can be imported: scikit-learn, sparse_dot_topn, pynndescent, nmslib.
 
 With --densities, KFlat is compared with KFlat(store=sparse) instead, on random
 vectors of which these shares of the components are not 0.
@@ -191,9 +191,9 @@ def peers(x, k, kernel):
     if kernel == "cosine":
         try:
             from sklearn.neighbors import NearestNeighbors
-            model = NearestNeighbors(n_neighbors=k, metric="cosine", algorithm="brute",
+            exact = NearestNeighbors(n_neighbors=k, metric="cosine", algorithm="brute",
                                      n_jobs=1).fit(x)
-            yield "scikit-learn", lambda q: model.kneighbors(q)[1]
+            yield "scikit-learn", lambda q: exact.kneighbors(q)[1]
         except ImportError:
             pass
         try:
@@ -213,11 +213,50 @@ def peers(x, k, kernel):
     if kernel in ("jaccard", "cosine"):
         try:
             import pynndescent
-            model = pynndescent.NNDescent(x, metric=kernel, n_jobs=1, random_state=0)
-            model.prepare()
-            yield "pynndescent", lambda q: model.query(q, k=k)[0]
+            graph = pynndescent.NNDescent(x, metric=kernel, n_jobs=1, random_state=0)
+            graph.prepare()
+            yield "pynndescent", lambda q: graph.query(q, k=k)[0]
         except ImportError:
             pass
+        yield from nmslib_graph(x, k, kernel)
+
+
+def nmslib_graph(x, k, kernel):
+    """Searches of a graph of nmslib, with some values of efSearch."""
+    try:
+        import nmslib
+    except ImportError:
+        return
+    if kernel == "jaccard":  # of sets
+        space, kind = "jaccard_sparse", nmslib.DataType.OBJECT_AS_STRING
+    else:
+        space, kind = "cosinesimil_sparse_fast", nmslib.DataType.SPARSE_VECTOR
+
+    def given(x):
+        if kernel != "jaccard":
+            return x
+        return [" ".join(map(str, x.indices[begin:end]))
+                for begin, end in zip(x.indptr[:-1], x.indptr[1:], strict=True)]
+    graph = nmslib.init(method="hnsw", space=space, data_type=kind)
+    graph.addDataPointBatch(given(x))
+    graph.createIndex({"M": 16, "efConstruction": 200, "indexThreadQty": 1, "post": 0})
+
+    def search(q, ef):
+        graph.setQueryTimeParams({"efSearch": ef})
+        found = graph.knnQueryBatch(given(q), k=k, num_threads=1)
+        return [ids for ids, _ in found]
+    for ef in (50, 100, 200, 400):
+        yield f"nmslib ef={ef}", functools.partial(search, ef=ef)
+
+
+def recall(index, queries, found, nearest):
+    """The share of found vectors that are as near as the k nearest."""
+    k = nearest.shape[1]
+    ids = np.full(nearest.shape, -1)
+    for row, some in zip(ids, found, strict=True):
+        row[: len(some)] = some[:k]
+    values = index.compute_distance_subset(queries, ids)
+    return np.mean((ids >= 0) & (values >= nearest[:, -1:] - 1e-5))
 
 
 def fastest(searches, turns):
@@ -266,6 +305,8 @@ def main():
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--data", choices=DATA, default="functions")
+    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
+    parser.add_argument("--sets", action="store_true", help="without counts")
     parser.add_argument("--densities", type=float, nargs="+")
     parser.add_argument("-d", type=int, default=784, help="columns with --densities")
     args = parser.parse_args()
@@ -277,10 +318,13 @@ def main():
             compare_rows(density, args.d, args)
         return
     vectors = bags(args.data, args.n + args.queries)
+    if args.sets:
+        vectors.data[:] = 1
     n = vectors.shape[0] - args.queries
     print(f"{n:,} vectors of {vectors.shape[1]:,} columns, {vectors.nnz / vectors.shape[0]:.1f} "
           f"components each; ms a query, k = {args.k}")
-    for kernel, (number, string, how) in KERNELS.items():
+    for kernel in args.kernels:
+        number, string, how = KERNELS[kernel]
         x = scaled(vectors, how)
         x, q = x[:n], x[n:]
         given = vectors if kernel in UNSCALED else scaled(vectors, how)
@@ -299,11 +343,9 @@ def main():
                                    rtol=1e-3, atol=1e-5)
         ours = times["KFlat(store=sparse)"]
         for name, search in searches.items():
-            found = search(q)
-            recall = np.mean([len(np.intersect1d(a, b)) / args.k
-                              for a, b in zip(found, exact[1])])
+            share = recall(index, queries, search(q), exact[0])
             print(f"  {kernel:12} {name:20} {times[name] / q.shape[0] * 1e3:8.3f}"
-                  f"   {times[name] / ours:6.2f} x   recall {recall:.3f}")
+                  f"   {times[name] / ours:6.2f} x   recall {share:.3f}", flush=True)
 
 
 if __name__ == "__main__":

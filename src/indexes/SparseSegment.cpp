@@ -223,6 +223,33 @@ struct DenseSums {
 
 } // namespace
 
+/** Compares rows some at a time, because comparisons lower the bound.
+ *
+ * @param n         rows, the most promising first
+ * @param may_have  may_have(i) tells whether row i may have a score of
+ *                  hits.bound()
+ * @param row_of    row_of(i) is the row
+ */
+template <class MayHave, class RowOf>
+void SparseSegment::compare_promising(
+        const SparseSearch& how,
+        size_t n,
+        MayHave&& may_have,
+        RowOf&& row_of,
+        SparseHits& hits) const {
+    constexpr size_t at_a_time = 16;
+    std::vector<uint32_t> rows;
+    for (size_t i = 0; i < n;) {
+        rows.clear();
+        for (; i < n && rows.size() < at_a_time; i++) {
+            if (may_have(i)) {
+                rows.push_back(row_of(i));
+            }
+        }
+        compare(how, rows, hits);
+    }
+}
+
 /** Compares the rows that may be needed by their sums, from the most promising
  * one on.
  *
@@ -239,35 +266,30 @@ void SparseSegment::compare_found(
         SparseHits& hits) const {
     const double error =
             SparseScan::relative_error(how.query.components().size());
-    const auto required = [&] {
-        auto least =
-                least_with_error(*how.sum, hits.bound(), how.weight, error);
-        least.slope = std::max(least.slope, 0.0);
-        return least;
+    float score = std::numeric_limits<float>::quiet_NaN();
+    SharedSum::Least least;
+    const auto margin = [&](uint32_t j) {
+        if (score != hits.bound()) {
+            score = hits.bound();
+            least = least_with_error(*how.sum, score, how.weight, error);
+            least.slope = std::max(least.slope, 0.0);
+        }
+        return sum_of(j) - (least.offset + least.slope * weights[j]);
     };
-    auto least = required();
     std::vector<std::pair<float, uint32_t>> found; // -margin, number
-    for (size_t j = 0; j < weights.size(); j++) {
-        const double margin =
-                sum_of(j) - (least.offset + least.slope * weights[j]);
-        if (margin >= 0) {
-            found.emplace_back(float(-margin), uint32_t(j));
+    for (uint32_t j = 0; j < weights.size(); j++) {
+        const double m = margin(j);
+        if (m >= 0) {
+            found.emplace_back(float(-m), j);
         }
     }
-    constexpr size_t at_a_time = 16; // comparisons lower the bound
-    std::vector<uint32_t> rows;
     std::sort(found.begin(), found.end());
-    for (size_t i = 0; i < found.size();) {
-        rows.clear();
-        for (; i < found.size() && rows.size() < at_a_time; i++) {
-            const uint32_t j = found[i].second;
-            if (sum_of(j) >= least.offset + least.slope * weights[j]) {
-                rows.push_back(row_of(j));
-            }
-        }
-        compare(how, rows, hits);
-        least = required();
-    }
+    compare_promising(
+            how,
+            found.size(),
+            [&](size_t i) { return margin(found[i].second) >= 0; },
+            [&](size_t i) { return row_of(found[i].second); },
+            hits);
 }
 
 void SparseSegment::search_dense(const DenseQueries& given, SparseHits* hits)
@@ -335,20 +357,17 @@ void SparseSegment::scan_lists(
                 scan.rows_of_shortest(std::max<size_t>(32, 2 * hits.most())),
                 hits);
     }
-    constexpr size_t at_a_time = 32; // comparisons lower the bound
     const std::vector<uint32_t> blocks = scan.blocks();
-    std::vector<uint32_t> rows;
     for_chunks(0, idx_t(blocks.size()), 1, [&](size_t begin, size_t) {
         scan.find(blocks[begin], hits.bound());
-        for (size_t i = 0; i < scan.found.size();) {
-            rows.clear();
-            for (; i < scan.found.size() && rows.size() < at_a_time; i++) {
-                if (scan.may_have(scan.found[i], hits.bound())) {
-                    rows.push_back(scan.row(scan.found[i]));
-                }
-            }
-            compare(how, rows, hits);
-        }
+        compare_promising(
+                how,
+                scan.found.size(),
+                [&](size_t i) {
+                    return scan.may_have(scan.found[i], hits.bound());
+                },
+                [&](size_t i) { return scan.row(scan.found[i]); },
+                hits);
     });
 }
 

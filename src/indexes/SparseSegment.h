@@ -175,6 +175,13 @@ class SparseSegment {
             size_t begin,
             size_t end,
             SparseHits& hits) const;
+    template <class MayHave, class RowOf>
+    void compare_promising(
+            const SparseSearch& how,
+            size_t n,
+            MayHave&& may_have,
+            RowOf&& row_of,
+            SparseHits& hits) const;
     template <class SumOf, class RowOf>
     void compare_found(
             const SparseSearch& how,
