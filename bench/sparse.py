@@ -13,7 +13,8 @@ of the query it adds the terms of all vectors in the column's list. Peers are
 used if they can be imported: scikit-learn, sparse_dot_topn, pynndescent, nmslib.
 
 With --densities, KFlat is compared with KFlat(store=sparse) instead, on random
-vectors of which these shares of the components are not 0.
+vectors of which these shares of the components are not 0; with --file, on the
+vectors of a file. The file has all formats that faiss_ext.vector_files reads.
 
 Everything runs on one thread, in turns. Times are processor time, and the
 fastest turn counts.
@@ -33,7 +34,7 @@ import time
 from pathlib import Path
 
 import faiss
-import faiss_ext  # noqa: F401 (strings)
+import faiss_ext.vector_files
 import numpy as np
 import scipy.sparse
 
@@ -270,22 +271,25 @@ def fastest(searches, turns):
     return times
 
 
-def compare_rows(density, d, args):
-    """Compares KFlat and KFlat(store=sparse) for batches and for single queries."""
+def random_rows(density, d, n):
     rng = np.random.default_rng(0)
-    n = args.n + args.queries
     # some columns are more frequent than others
     share = (np.arange(d) + 10.0) ** -0.8
     share = np.minimum(share / share.mean() * density, 1)
-    x = (rng.random((n, d), dtype="float32") < share) * rng.integers(1, 20, (n, d)).astype("float32")
-    x /= np.maximum(x.sum(axis=1, keepdims=True), 1e-9)
+    return (rng.random((n, d), dtype="float32") < share) * rng.integers(1, 20, (n, d)).astype("float32")
+
+
+def compare_rows(x, args):
+    """Compares KFlat and KFlat(store=sparse) for batches and for single queries."""
+    x = x / np.maximum(x.sum(axis=1, keepdims=True), 1e-9)
+    n = x.shape[0] - args.queries
     rows, singles = {"f32": x, "sparse": scipy.sparse.csr_matrix(x)}, 16
-    for kernel in KERNELS:
+    for kernel in args.kernels:
         searches = {}
         for store, vectors in rows.items():
-            index = faiss.index_factory(d, f"KFlat({kernel},store={store})")
-            index.add(vectors[: args.n])
-            q = vectors[args.n :]
+            index = faiss.index_factory(x.shape[1], f"KFlat({kernel},store={store})")
+            index.add(vectors[:n])
+            q = vectors[n:]
             index.search(q, args.k)
             searches[store, "batch"] = lambda index=index, q=q: index.search(q, args.k)
             searches[store, "single"] = lambda index=index, q=q: [
@@ -308,14 +312,16 @@ def main():
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
     parser.add_argument("--sets", action="store_true", help="without counts")
     parser.add_argument("--densities", type=float, nargs="+")
+    parser.add_argument("--file")
     parser.add_argument("-d", type=int, default=784, help="columns with --densities")
     args = parser.parse_args()
     faiss.omp_set_num_threads(1)
-    if args.densities:
-        print(f"{args.n:,} vectors of {args.d:,} columns; ms a query, k = {args.k}: "
-              "KFlat, KFlat(store=sparse), KFlat / KFlat(store=sparse)")
-        for density in args.densities:
-            compare_rows(density, args.d, args)
+    if args.densities or args.file:
+        print(f"ms a query, k = {args.k}: KFlat, KFlat(store=sparse), KFlat / KFlat(store=sparse)")
+        for density in args.densities or []:
+            compare_rows(random_rows(density, args.d, args.n + args.queries), args)
+        if args.file:
+            compare_rows(faiss_ext.vector_files.read_vectors(args.file), args)
         return
     vectors = bags(args.data, args.n + args.queries)
     if args.sets:

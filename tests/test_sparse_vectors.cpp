@@ -295,6 +295,34 @@ TEST_P(SparseKernels, ListsOfFewLongRowsLoseNothing) {
     }
 }
 
+TEST_P(SparseKernels, ListsOfShortAndLongVectorsLoseNothing) {
+    for (const int most : {1, 3}) { // powers of ten
+        Rows x = draw(3000, 300, 12, false, 3);
+        std::mt19937 rng(1);
+        std::uniform_real_distribution<float> power(-float(most), float(most));
+        for (idx_t i = 0; i < x.n(); i++) {
+            const float factor = std::pow(10.0f, power(rng));
+            for (int64_t j = x.indptr[i]; j < x.indptr[i + 1]; j++) {
+                x.values[j] *= factor;
+            }
+        }
+        expect_exact(*make(x), draw(5, 300, 12, true, 4));
+    }
+}
+
+/// The squared lengths of some vectors are no floats, or have lost digits.
+TEST(IndexSparseKernel, CosineOfExtremeLengths) {
+    for (const float factor : {1e-22f, 1e-19f, 1e17f, 1e19f, 1e25f}) {
+        Rows x = draw(3000, 300, 12, false, 3);
+        for (int64_t j = x.indptr[1000]; j < x.indptr[2000]; j++) {
+            x.values[j] *= factor;
+        }
+        IndexSparseKernel index(int(x.d), *kernel_factory("cosine"), ip);
+        index.add(x.get());
+        expect_exact(index, draw(5, 300, 12, false, 4));
+    }
+}
+
 TEST_P(SparseKernels, SignsAreComparedOneByOneIfNeeded) {
     const Rows x = with_signs(draw(1500, 100, 6, false, 5)),
                q = with_signs(draw(5, 100, 6, false, 6));

@@ -8,6 +8,7 @@
 #include <set>
 
 #include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
 
 #include "core/parallel.h"
 
@@ -126,8 +127,16 @@ SparseLists::SparseLists(
             num_rows == 0 ? 0 : from.ends[num_rows - 1]);
     are_histograms = std::all_of(
             values.begin(), values.end(), [](float v) { return v >= 0; });
-    choose_intervals(values);
     set_order(from, sum);
+    const std::vector<float> different = few_different(values);
+    const bool are_few = !different.empty() && different.size() < num_levels;
+    if (sum.has_roots && dynamic_cast<const LinearKernel*>(sum.terms) &&
+        !are_few) {
+        const std::vector<float> scaled = scale_rows(from);
+        choose_intervals(scaled, few_different(scaled));
+    } else {
+        choose_intervals(values, different);
+    }
     fill(from, d);
     have_finite_weights =
             std::all_of(weights.begin(), weights.end(), [](float w) {
@@ -191,8 +200,28 @@ void SparseLists::divide_long_lists() {
     }
 }
 
-void SparseLists::choose_intervals(std::span<const float> values) {
-    const std::vector<float> different = few_different(values);
+/// Divides the rows by their weights, which are 1 then, unless digits would be
+/// lost. Returns their values.
+std::vector<float> SparseLists::scale_rows(const AppendedRows& from) {
+    scales.assign(num_rows, 1);
+    std::vector<float> values;
+    for (size_t i = 0; i < num_rows; i++) {
+        const float scale = 1 / weights[i];
+        if (std::isnormal(weights[i]) && std::isnormal(scale)) {
+            scales[i] = scale;
+            weights[i] = 1;
+        }
+        for (const float v : from[order[i]].values) {
+            values.push_back(v * scales[i]);
+        }
+    }
+    return values;
+}
+
+/// @param different  the values, if they are few
+void SparseLists::choose_intervals(
+        std::span<const float> values,
+        const std::vector<float>& different) {
     if (!different.empty()) {
         edges.assign(different.begin() + 1, different.end());
     } else if (!values.empty()) {
@@ -351,7 +380,7 @@ void SparseLists::fill(const AppendedRows& from, size_t d) {
         for (size_t at = 0; at < components.size(); at++) {
             const size_t number = numbers[components.columns[at]];
             const size_t l = list_of[number];
-            const float value = components.values[at];
+            const float value = components.values[at] * scale(row);
             const uint8_t c = code(value);
             lows[c] = std::min(lows[c], value);
             highs[c] = std::max(highs[c], value);
@@ -408,7 +437,7 @@ void SparseLists::fill_levels(
                 continue;
             }
             const size_t f = column - full_columns.begin();
-            const float value = components.values[at];
+            const float value = components.values[at] * scale(row);
             const uint8_t level = level_of[f * lows.size() + code(value)];
             level_lows[f][level] = std::min(level_lows[f][level], value);
             level_highs[f][level] = std::max(level_highs[f][level], value);

@@ -60,6 +60,10 @@ struct AppendedRows {
  * and a search computes the terms of a column once for each code instead of
  * once for each row.
  *
+ * For cosine, the lists are of the rows divided by their norms, unless they
+ * have few different values. The codes of long and short rows are then as
+ * accurate.
+ *
  * A column that a sixteenth of the rows have has no list but a level for each
  * row, in four bits: 0 for no component, or one of 15 intervals of its own.
  */
@@ -92,7 +96,10 @@ struct SparseLists {
     /// The least and largest level but 0 in each block of each full column.
     std::vector<uint8_t> least_levels, largest_levels;
 
-    std::vector<float> weights; ///< of rows; see SharedSum
+    std::vector<float> weights; ///< of rows in the lists; see SharedSum
+    /// Rows in the lists are the given ones times these; empty if they are not
+    /// scaled.
+    std::vector<float> scales;
     // of the weights in each block
     std::vector<float> least_weights, mean_weights, largest_weights;
     /// Entries of a long list that are rows of one block, from its beginning
@@ -126,13 +133,20 @@ struct SparseLists {
             size_t d,
             const SharedSum& sum);
 
+    float scale(size_t number) const {
+        return scales.empty() ? 1 : scales[number];
+    }
+
     size_t length(size_t list) const {
         return starts[list + 1] - starts[list];
     }
 
    private:
-    void choose_intervals(std::span<const float> values);
+    void choose_intervals(
+            std::span<const float> values,
+            const std::vector<float>& different);
     void set_order(const AppendedRows& from, const SharedSum& sum);
+    std::vector<float> scale_rows(const AppendedRows& from);
     void fill(const AppendedRows& from, size_t d);
     void fill_levels(
             const AppendedRows& from,

@@ -54,6 +54,7 @@ void SparseScan::find_terms(const SparseRow& query) {
                 0,
                 lists.starts[l],
                 lists.starts[l + 1],
+                0,
                 0};
         const auto& all = lists.long_lists;
         const auto at = std::lower_bound(all.begin(), all.end(), uint32_t(l));
@@ -121,13 +122,13 @@ void SparseScan::set_bounds() {
         const int below = int(steps);
         return int16_t(below + (below < steps));
     };
-    most.resize(256 * terms.size());
     const float* from = bounds.data();
-    for (size_t i = 0; i < terms.size(); i++) {
-        for (size_t code = lists.low_codes[terms[i].list];
-             code <= lists.high_codes[terms[i].list];
-             code++) {
-            most[256 * i + code] = in_steps(*from++);
+    for (Term& term : terms) { // few bytes, so that they stay in the cache
+        const size_t low = lists.low_codes[term.list];
+        const float* const last = from + lists.high_codes[term.list] - low + 1;
+        term.bounds = ptrdiff_t(most.size()) - ptrdiff_t(low);
+        for (; from < last; from++) {
+            most.push_back(in_steps(*from));
         }
     }
     for (FullTerm& term : full_terms) {
@@ -174,9 +175,9 @@ std::vector<uint32_t> SparseScan::blocks() const {
 /// Finds the entries of a term in the block, and the largest of their bounds.
 void SparseScan::find_entries(size_t i) {
     Term& term = terms[i];
-    const int16_t* bounds = most.data() + 256 * i;
     const auto largest = [&](uint8_t low, uint8_t high) {
-        return std::max(0, int(bounds[term.value > 0 ? high : low]));
+        const uint8_t code = term.value > 0 ? high : low;
+        return std::max(0, int(most[term.bounds + code]));
     };
     term.largest = 0;
     if (term.directory == none) {
@@ -269,19 +270,26 @@ size_t SparseScan::read_next() {
     if (num_read == terms.size()) {
         return read_levels();
     }
+    constexpr size_t ahead = 2;
+    if (num_read + ahead < terms.size()) {
+        const size_t next = terms[num_read + ahead].next;
+        __builtin_prefetch(lists.rows.data() + next);
+        __builtin_prefetch(lists.codes.data() + next);
+    }
     Term& term = terms[num_read];
-    const int16_t* bounds = most.data() + 256 * num_read;
+    const int16_t* bounds = most.data();
+    const ptrdiff_t first = term.bounds;
     const uint16_t* rows = lists.rows.data();
     const uint8_t* codes = lists.codes.data();
     int16_t* block = sums.data() - begin;
     size_t at = term.next;
     if (term.directory == none) {
         for (; at < term.end && rows[at] < end; at++) {
-            block[rows[at]] += bounds[codes[at]];
+            block[rows[at]] += bounds[first + codes[at]];
         }
     } else {
         for (; at < term.end; at++) {
-            block[rows[at]] += bounds[codes[at]];
+            block[rows[at]] += bounds[first + codes[at]];
         }
     }
     const size_t n = at - term.next;

@@ -76,6 +76,7 @@ class SparseScan {
         float value;      ///< of the query
         float mass;       ///< the term of the value with itself
         size_t next, end; ///< entries that are left
+        ptrdiff_t bounds; ///< most[bounds + code] is the bound of a code
         int largest;      ///< bound of its terms in the block; 0 if it has none
     };
 
@@ -106,7 +107,7 @@ class SparseScan {
     std::vector<Term> terms;
     std::vector<FullTerm> full_terms;
     double step = 1; ///< bounds of terms are multiples of it, rounded up
-    std::vector<int16_t> most; ///< bounds by code, 256 for each term, in steps
+    std::vector<int16_t> most; ///< bounds of each term's codes, in steps
     // sums over the terms from each one on, in the block; then the sums of full
     // terms, and 0
     std::vector<double> left, mass_left;

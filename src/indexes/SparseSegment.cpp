@@ -214,7 +214,7 @@ struct DenseSums {
             const SparseRow row = all[lists.order[i]];
             float* to = &rows[(i - begin) * d];
             for (size_t at = 0; at < row.size(); at++) {
-                to[row.columns[at]] = row.values[at];
+                to[row.columns[at]] = lists.scale(i) * row.values[at];
             }
         }
         sum.terms->block(n, x, end - begin, rows.get(), d, sums);
