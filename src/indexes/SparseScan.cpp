@@ -2,10 +2,13 @@
 #include "indexes/SparseScan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
+#include "core/prefetch.h"
+#include "core/sort_keys.h"
 #include "indexes/SumBound.h"
 #include "simd/sparse_scan.h"
 
@@ -270,11 +273,14 @@ size_t SparseScan::read_next() {
     if (num_read == terms.size()) {
         return read_levels();
     }
-    constexpr size_t ahead = 2;
+    constexpr size_t ahead = 4, most_entries = 256;
     if (num_read + ahead < terms.size()) {
-        const size_t next = terms[num_read + ahead].next;
-        __builtin_prefetch(lists.rows.data() + next);
-        __builtin_prefetch(lists.codes.data() + next);
+        const Term& later = terms[num_read + ahead];
+        const size_t n = std::min(later.end - later.next, most_entries);
+        if (n > 0) {
+            prefetch_row(lists.rows.data() + later.next, n * sizeof(uint16_t));
+            prefetch_row(lists.codes.data() + later.next, n);
+        }
     }
     Term& term = terms[num_read];
     const int16_t* bounds = most.data();
@@ -400,22 +406,22 @@ void SparseScan::find(size_t number, double score) {
     sort_found();
 }
 
-/// Moves the most promising rows that were found to the front.
+/// Orders the rows that were found, the most promising first.
 void SparseScan::sort_found() {
     if (found.size() < 2) {
         return;
     }
     const Line line = required();
-    std::vector<std::pair<float, uint32_t>> order;
-    order.reserve(found.size());
-    for (const uint32_t number : found) {
-        const double needed = line.at(lists.weights[begin + number]);
-        order.emplace_back(float(needed - sums[number]), number);
+    keys.resize(found.size());
+    for (size_t i = 0; i < found.size(); i++) {
+        const double needed = line.at(lists.weights[begin + found[i]]);
+        const auto more = float(std::max(0.0, sums[found[i]] - needed));
+        // floats that are not negative are ordered like their bits
+        keys[i] = uint64_t(~std::bit_cast<uint32_t>(more)) << 32 | found[i];
     }
-    const size_t sorted = std::min<size_t>(order.size(), 64);
-    std::partial_sort(order.begin(), order.begin() + sorted, order.end());
-    for (size_t i = 0; i < order.size(); i++) {
-        found[i] = order[i].second;
+    sort_keys(keys.data(), keys.size());
+    for (size_t i = 0; i < found.size(); i++) {
+        found[i] = uint32_t(keys[i]);
     }
 }
 
