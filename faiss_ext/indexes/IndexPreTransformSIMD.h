@@ -30,8 +30,14 @@ struct PackedChain;
  * most max(20,000, 10 d_in) vectors (and at most max_points_per_d * d_in). It
  * gets only its d_out leading eigenvectors and eigenvalues. Everything else is
  * trained as in FAISS. If training fails, transformations that were not trained
- * before stay untrained. In all other respects train, add, search and the chain
- * are FAISS's.
+ * before stay untrained.
+ *
+ * If plain search parameters have a selector, and the index is a
+ * faiss::IndexIVF that supports selectors and has no max_codes, a query visits
+ * lists until it has met as many selected vectors as nprobe lists hold on
+ * average, and until it has k results.
+ *
+ * In all other respects train, add, search and the chain are FAISS's.
  */
 struct IndexPreTransformSIMD : faiss::IndexPreTransform, SparseInput {
     /** Whether each call checks the matrices for changes. It compares all

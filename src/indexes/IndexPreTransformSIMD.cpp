@@ -29,6 +29,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
+#include "indexes/ivf_search.h"
 #include "indexes/search_params.h"
 #include "indexes/supported_calls.h"
 #include "projections/principal_components.h"
@@ -363,6 +364,13 @@ struct ParamsBehind {
         own = params_of_its_class(index, params);
         params = own ? own.get() : params;
     }
+
+    /// Whether the caller leaves it to the index how many lists to visit.
+    bool chooses_lists() const {
+        const auto* lists =
+                dynamic_cast<const faiss::SearchParametersIVF*>(own.get());
+        return lists && lists->max_codes == 0;
+    }
 };
 
 void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
@@ -675,8 +683,13 @@ void IndexPreTransformSIMD::search_batch(
         std::fill_n(labels, n * k, -1);
         return;
     }
-    index->search(n, xt, k, distances, labels, behind.params);
     const faiss::IDSelector* sel = selector_inside(behind.params);
+    if (sel && behind.chooses_lists()) {
+        const auto& lists = dynamic_cast<const faiss::IndexIVF&>(*index);
+        search_selected(lists, *sel, n, xt, k, distances, labels);
+        return;
+    }
+    index->search(n, xt, k, distances, labels, behind.params);
     if (sel && dynamic_cast<const faiss::IndexFlat*>(index)) {
         // for k = 1, FAISS 1.7.3 returns a vector if none is selected
         for (idx_t i = 0; i < n * k; i++) {

@@ -70,11 +70,31 @@ def test_a_function_cannot_change_ids():
         index.search(QUERIES, 3, filter=change)
 
 
-def test_lists_of_faiss_behind_a_map():
-    index = filled("HKM1(chi2),IVF8,Flat")
+@pytest.mark.parametrize("front", ["HKM1(chi2)", "Concurrent,HKM1(chi2)"])
+@pytest.mark.parametrize("ids", [None, np.random.default_rng(2).permutation(2 * N)[:N]])
+@pytest.mark.parametrize("share", [0.0, 0.004, 0.3, 0.9])
+def test_lists_of_faiss_behind_a_map(front, ids, share):
+    """As many lists are visited as it takes to find k vectors."""
+    index = filled(f"{front},IVF8,Flat", ids)
+    allowed = np.random.default_rng(1).choice(index.ids(), int(share * N), replace=False)
+    D, I = index.search(QUERIES, 10, filter=allowed)
+    count = min(10, len(allowed))
+    assert np.isin(I[:, :count], allowed).all() and (I[:, count:] == -1).all()
+
     faiss_ext.set_index_parameter(index, "nprobe", 8)
-    I = index.search(QUERIES, 10, filter=range(50, 500))[1]
-    assert ((I >= 50) & (I < 500)).all()
+    found = index.search(QUERIES, N)
+    for i in range(len(QUERIES)):
+        expected = [j for j in found[1][i] if j in set(allowed)][:count]
+        np.testing.assert_array_equal(index.search(QUERIES, 10, filter=allowed)[1][i, :count], expected)
+    np.testing.assert_array_equal(D[:, 0] < np.finfo("float32").max, np.full(len(D), count > 0))
+
+
+def test_the_lists_to_visit_can_be_given_with_a_selector():
+    index = filled("HKM1(chi2),IVF8,Flat")
+    selector = faiss.IDSelectorRange(50, 53)
+    few = index.search(QUERIES, 3, params=faiss.SearchParametersIVF(sel=selector, nprobe=1))[1]
+    assert (few == -1).any()
+    assert (index.search(QUERIES, 3, params=faiss.SearchParameters(sel=selector))[1] >= 50).all()
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -277,7 +297,7 @@ def clustered():
     "AHK256(chi2),BFlat,Refine(KFlat(chi2))", "AHK256(chi2),BIVF64,Refine(KFlat(chi2))", "HNSW16,KFlat(chi2)",
     "AHK256(chi2),BHNSW16,Refine(KFlat(chi2))",
     "HKM1(chi2),PCAR32,KIVF64(nprobe=6),Refine(KFlat(chi2))", "HKM1(chi2),IVF64,Flat,Refine(KFlat(chi2))",
-    "HKM1(chi2),PCAR32,KIVF64(nprobe=6)"])
+    "HKM1(chi2),PCAR32,KIVF64(nprobe=6)", "HKM1(chi2),IVF64,Flat"])
 def test_recall_with_a_filter_is_not_below_that_without(clustered, string):
     base, queries, jobs = clustered
     index = faiss.index_factory(32, string)
