@@ -369,6 +369,7 @@ void SparseLists::fill(const AppendedRows& from, size_t d) {
             starts.push_back(starts.back() + counts[i]);
         }
     }
+    group_columns();
     std::vector<size_t> next(starts.begin(), starts.end() - 1);
     rows.resize(starts.back());
     codes.resize(starts.back());
@@ -401,6 +402,20 @@ void SparseLists::fill(const AppendedRows& from, size_t d) {
         }
     }
     fill_levels(from, code_counts);
+}
+
+/// Makes about a fourth as many groups as columns.
+void SparseLists::group_columns() {
+    const size_t most = columns.size() / 4 + 1;
+    const size_t last = columns.empty() ? 0 : columns.back();
+    while ((last >> group_shift) >= most) {
+        group_shift++;
+    }
+    groups.assign((last >> group_shift) + 2, 0);
+    for (const int32_t c : columns) {
+        groups[(c >> group_shift) + 1]++;
+    }
+    std::partial_sum(groups.begin(), groups.end(), groups.begin());
 }
 
 void SparseLists::fill_levels(

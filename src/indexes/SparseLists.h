@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -80,7 +81,11 @@ struct SparseLists {
     std::vector<uint16_t> order;
     std::vector<float> lows, highs; ///< ends of each interval, ascending
     std::vector<int32_t> columns;   ///< columns with components, ascending
-    std::vector<size_t> starts;     ///< of each list; one more at the end
+    /// The first list of each group of columns, which have the same upper bits;
+    /// one more at the end.
+    std::vector<uint32_t> groups;
+    int group_shift = 0;
+    std::vector<size_t> starts; ///< of each list; one more at the end
     std::vector<uint8_t> low_codes, high_codes; ///< of each list
     std::vector<uint16_t> rows;                 ///< ascending in each list
     std::vector<uint8_t> codes;
@@ -137,6 +142,20 @@ struct SparseLists {
         return scales.empty() ? 1 : scales[number];
     }
 
+    static constexpr size_t none = size_t(-1);
+
+    /// The list of a column, or none.
+    size_t list_of(int32_t column) const {
+        const size_t group = uint32_t(column) >> group_shift;
+        if (group + 1 >= groups.size()) {
+            return none;
+        }
+        const auto end = columns.begin() + groups[group + 1];
+        const auto at =
+                std::lower_bound(columns.begin() + groups[group], end, column);
+        return at != end && *at == column ? at - columns.begin() : none;
+    }
+
     size_t length(size_t list) const {
         return starts[list + 1] - starts[list];
     }
@@ -148,6 +167,7 @@ struct SparseLists {
     void set_order(const AppendedRows& from, const SharedSum& sum);
     std::vector<float> scale_rows(const AppendedRows& from);
     void fill(const AppendedRows& from, size_t d);
+    void group_columns();
     void fill_levels(
             const AppendedRows& from,
             const std::vector<uint32_t>& code_counts);

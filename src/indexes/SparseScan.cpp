@@ -43,13 +43,13 @@ SparseScan::SparseScan(
 }
 
 void SparseScan::find_terms(const SparseRow& query) {
-    auto list = lists.columns.begin();
+    std::vector<Term> found;
+    std::vector<uint64_t> by_length;
     for (size_t i = 0; i < query.size(); i++) {
-        list = std::lower_bound(list, lists.columns.end(), query.columns[i]);
-        if (list == lists.columns.end() || *list != query.columns[i]) {
+        const size_t l = lists.list_of(query.columns[i]);
+        if (l == none) {
             continue;
         }
-        const size_t l = list - lists.columns.begin();
         Term term = {
                 l,
                 none,
@@ -59,18 +59,21 @@ void SparseScan::find_terms(const SparseRow& query) {
                 lists.starts[l + 1],
                 0,
                 0};
-        const auto& all = lists.long_lists;
-        const auto at = std::lower_bound(all.begin(), all.end(), uint32_t(l));
-        if (at != all.end() && *at == l) {
+        if (lists.length(l) >= SparseLists::least_long) {
+            const auto& all = lists.long_lists;
+            const auto at =
+                    std::lower_bound(all.begin(), all.end(), uint32_t(l));
             term.directory = at - all.begin();
         }
-        sum.terms->self_values(1, &term.value, 1, &term.mass);
-        terms.push_back(term);
+        by_length.push_back(uint64_t(lists.length(l)) << 32 | found.size());
+        found.push_back(term);
     }
-    std::stable_sort(
-            terms.begin(), terms.end(), [](const Term& a, const Term& b) {
-                return a.end - a.next < b.end - b.next;
-            });
+    sort_keys(by_length.data(), by_length.size());
+    terms.reserve(found.size());
+    for (const uint64_t key : by_length) {
+        Term& term = terms.emplace_back(found[uint32_t(key)]);
+        sum.terms->self_values(1, &term.value, 1, &term.mass);
+    }
 }
 
 void SparseScan::find_full_terms(const SparseRow& query) {
@@ -175,6 +178,23 @@ std::vector<uint32_t> SparseScan::blocks() const {
     return all;
 }
 
+namespace {
+
+/// How many of some ascending numbers are below a bound. Branches would often
+/// be mispredicted.
+size_t number_below(std::span<const uint16_t> ascending, size_t bound) {
+    const uint16_t* from = ascending.data();
+    size_t n = ascending.size();
+    while (n > 1) {
+        const size_t half = n / 2;
+        from += half * (from[half - 1] < bound);
+        n -= half;
+    }
+    return from - ascending.data() + (n == 1 && *from < bound);
+}
+
+} // namespace
+
 /// Finds the entries of a term in the block, and the largest of their bounds.
 void SparseScan::find_entries(size_t i) {
     Term& term = terms[i];
@@ -184,15 +204,12 @@ void SparseScan::find_entries(size_t i) {
     };
     term.largest = 0;
     if (term.directory == none) {
+        const size_t first = lists.starts[term.list];
         term.end = lists.starts[term.list + 1];
-        term.next = std::lower_bound(
-                            lists.rows.begin() + lists.starts[term.list],
-                            lists.rows.begin() + term.end,
-                            begin,
-                            [](uint16_t row, size_t number) {
-                                return row < number;
-                            }) -
-                lists.rows.begin();
+        term.next =
+                first +
+                number_below(
+                        {lists.rows.data() + first, term.end - first}, begin);
         if (term.next < term.end && lists.rows[term.next] < end) {
             term.largest = largest(
                     lists.low_codes[term.list], lists.high_codes[term.list]);
@@ -328,15 +345,30 @@ void SparseScan::set_score(double score) {
     }
 }
 
-/// The least sum that a row needs, over the terms that were read.
-SparseScan::Line SparseScan::required() const {
+/// The least sum that a row needs, over the terms before the i-th.
+SparseScan::Line SparseScan::required(size_t i) const {
     if (!std::isfinite(least.offset)) {
         return {least.offset, 0};
     }
-    const Line others = left_out(num_read);
+    const Line others = left_out(i);
     constexpr double rounding = 0.02; // steps
     return {least.offset / step - others.offset - rounding,
             least.slope / step - others.slope};
+}
+
+/// How many parts to read, such that only rows in their lists may have the
+/// score.
+size_t SparseScan::num_needed() const {
+    size_t low = 0, high = num_parts();
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (least_required(required(middle)) > 0) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return high;
 }
 
 /// The least of these sums for all rows of the block.
@@ -350,7 +382,7 @@ double SparseScan::least_required(const Line& line) const {
 bool SparseScan::may_have(uint32_t row, double score) {
     if (score != last_score || num_read != read_at_last) {
         set_score(score);
-        last_required = required();
+        last_required = required(num_read);
         read_at_last = num_read;
     }
     return sums[row] >= last_required.at(lists.weights[begin + row]);
@@ -368,11 +400,10 @@ void SparseScan::find(size_t number, double score) {
     }
     begin_block(first, std::min(first + SparseLists::block, lists.num_rows));
     size_t num_entries = 0;
-    // as long as rows may have the score if they are in no list that was read
-    while (num_read < num_parts() && least_required(required()) <= 0) {
+    for (const size_t needed = num_needed(); num_read < needed;) {
         num_entries += read_next();
     }
-    const Line line = required();
+    const Line line = required(num_read);
     const size_t count = simd::positions_at_least(
             end - begin,
             sums.data(),
@@ -411,7 +442,7 @@ void SparseScan::sort_found() {
     if (found.size() < 2) {
         return;
     }
-    const Line line = required();
+    const Line line = required(num_read);
     keys.resize(found.size());
     for (size_t i = 0; i < found.size(); i++) {
         const double needed = line.at(lists.weights[begin + found[i]]);

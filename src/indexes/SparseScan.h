@@ -98,7 +98,7 @@ class SparseScan {
         uint8_t table[2 * SparseLists::num_levels];
     };
 
-    static constexpr size_t none = size_t(-1);
+    static constexpr size_t none = SparseLists::none;
 
     const SparseLists& lists;
     const SharedSum& sum;
@@ -136,7 +136,8 @@ class SparseScan {
     void find_entries(size_t term);
     size_t read_next();
     Line left_out(size_t term) const;
-    Line required() const;
+    Line required(size_t term) const;
+    size_t num_needed() const;
     double least_required(const Line& line) const;
     void sort_found();
 };

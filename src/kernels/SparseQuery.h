@@ -70,41 +70,36 @@ class SparseQuery {
     const Kernel& kernel;
     SparseRow x;
     ComponentNorm norm;
-    /// The positions in x of all columns up to the last one of x, or x.size();
-    /// empty if these are many.
-    std::vector<int32_t> positions;
-    /// Otherwise, column and position in x, by hash of the column. Seven of
-    /// eight are free, so that the first one tried is nearly always the right
-    /// one.
+    /// Bits by hash of the column, at least 16 for each column of x. They are 1
+    /// for the columns of x.
+    std::vector<uint64_t> bits;
+    /// Column and position in x, by hash of the column. Three of four are free,
+    /// so that the first one tried is often the right one.
     struct Slot {
         int32_t column = -1;
         int32_t position = 0;
     };
     std::vector<Slot> slots;
-    int shift = 0;
+    int bits_shift = 0, slots_shift = 0;
 
-    size_t first_slot(int32_t column) const {
-        return size_t((uint32_t(column) * 0x9e3779b1u) >> shift);
+    static uint32_t hash(int32_t column) {
+        return uint32_t(column) * 0x9e3779b1u;
     }
 
-    /// Calls f(position), where position(column) is the position in x, or
-    /// x.size() for a column that x does not have.
-    template <class F>
-    void with_positions(F&& f) const {
-        if (!positions.empty()) {
-            f([table = std::span(positions),
-               none = x.size()](int32_t column) -> size_t {
-                return size_t(column) < table.size() ? table[column] : none;
-            });
-            return;
+    /// 1 if a column may be one of x, else 0.
+    size_t may_have(int32_t column) const {
+        const size_t i = hash(column) >> bits_shift;
+        return bits[i / 64] >> (i % 64) & 1;
+    }
+
+    /// Returns the position of a column in x, or x.size() if x does not have
+    /// it.
+    size_t position_of(int32_t column) const {
+        size_t s = hash(column) >> slots_shift;
+        while (slots[s].column != column && slots[s].column >= 0) {
+            s = (s + 1) & (slots.size() - 1);
         }
-        f([this](int32_t column) -> size_t {
-            size_t s = first_slot(column);
-            while (slots[s].column != column && slots[s].column >= 0) {
-                s = (s + 1) & (slots.size() - 1);
-            }
-            return slots[s].column == column ? slots[s].position : x.size();
-        });
+        return slots[s].column == column ? slots[s].position : x.size();
     }
 
     /// Calls compare(query, m, dense, width, out) for the query and m rows at a
@@ -136,6 +131,12 @@ class SparseQuery {
             size_t most,
             float* dense) const;
     size_t write_norms(std::span<const SparseRow> rows, float* y) const;
+    template <class Size>
+    double write_shared(
+            const SparseRow& row,
+            uint32_t* candidates,
+            float* y,
+            Size&& size) const;
 };
 
 } // namespace faiss_ext
