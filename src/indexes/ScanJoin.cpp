@@ -24,11 +24,11 @@ ScanJoin::ScanJoin(const RowPairs& pairs, const SparseVectors& x)
         segment.lists = std::make_unique<const SparseLists>(
                 all, all.size(), x.d, bound.sum);
         const auto& order = segment.lists->order;
-        for (size_t i = 0; i < order.size(); i += SparseLists::block) {
+        const size_t block = segment.lists->block;
+        for (size_t i = 0; i < order.size(); i += block) {
             const auto [least, largest] = std::minmax_element(
                     order.begin() + i,
-                    order.begin() +
-                            std::min(i + SparseLists::block, order.size()));
+                    order.begin() + std::min(i + block, order.size()));
             segment.least_rows.push_back(*least);
             segment.largest_rows.push_back(*largest);
         }

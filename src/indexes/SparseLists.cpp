@@ -137,11 +137,12 @@ SparseLists::SparseLists(
     } else {
         choose_intervals(values, different);
     }
-    fill(from, d);
     have_finite_weights =
             std::all_of(weights.begin(), weights.end(), [](float w) {
                 return std::isfinite(w);
             });
+    choose_block();
+    fill(from, d);
     for (size_t i = 0; i < num_rows; i += block) {
         const auto begin = weights.begin() + i;
         const auto end = begin + std::min(block, num_rows - i);
@@ -158,7 +159,7 @@ SparseLists::SparseLists(
 /// eighth of an octave count as equal.
 void SparseLists::set_order(const AppendedRows& from, const SharedSum& sum) {
     std::vector<float> by_row(num_rows);
-    parallel_blocks(num_rows, block, [&](idx_t begin, idx_t end) {
+    parallel_blocks(num_rows, small_block, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; i++) {
             by_row[i] = weight_of(sum, from[i]);
         }
@@ -178,6 +179,20 @@ void SparseLists::set_order(const AppendedRows& from, const SharedSum& sum) {
     weights.resize(num_rows);
     for (size_t i = 0; i < num_rows; i++) {
         weights[i] = by_row[order[i]];
+    }
+}
+
+/// Chooses large blocks unless more than a few rows weigh much less or more
+/// than most.
+void SparseLists::choose_block() {
+    constexpr size_t few = 16; // one of so many
+    constexpr float alike = 1.25;
+    std::vector<float> sorted = weights;
+    std::sort(sorted.begin(), sorted.end());
+    if (num_rows > 0 &&
+        sorted[num_rows - 1 - num_rows / few] <=
+                alike * sorted[num_rows / few]) {
+        block = large_block;
     }
 }
 

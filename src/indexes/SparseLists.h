@@ -70,15 +70,18 @@ struct AppendedRows {
  */
 struct SparseLists {
     static constexpr size_t most_rows = 65536;
-    /// Rows whose sums a search holds at a time.
-    static constexpr size_t block = 4096;
 
     size_t num_rows = 0;
     size_t mean_components = 0; ///< of a row
     /// The rows by their numbers in the lists, which ascend with their weights.
-    /// Rows of a block then have similar weights, so that a search can leave
-    /// blocks out.
     std::vector<uint16_t> order;
+
+    /// A search holds the sums of a block of rows at a time. Rows of a block
+    /// have similar weights, so that a search can leave blocks out. Blocks are
+    /// large if all weights are about equal: short parts of lists take long to
+    /// read.
+    static constexpr size_t small_block = 4096, large_block = 32768;
+    size_t block = small_block;
     std::vector<float> lows, highs; ///< ends of each interval, ascending
     std::vector<int32_t> columns;   ///< columns with components, ascending
     /// The first list of each group of columns, which have the same upper bits;
@@ -168,6 +171,7 @@ struct SparseLists {
     std::vector<float> scale_rows(const AppendedRows& from);
     void fill(const AppendedRows& from, size_t d);
     void group_columns();
+    void choose_block();
     void fill_levels(
             const AppendedRows& from,
             const std::vector<uint32_t>& code_counts);

@@ -38,8 +38,9 @@ SparseScan::SparseScan(
     left.resize(terms.size() + 2);
     mass_left.resize(terms.size() + 2);
     time = 64 * terms.size();
-    sums.resize(SparseLists::block + 128); // see simd::add_levels
-    positions.resize(SparseLists::block + 16);
+    const size_t most = std::min(lists.block, lists.num_rows);
+    sums.resize(most + 128); // see simd::add_levels
+    positions = std::make_unique_for_overwrite<uint32_t[]>(most + 16);
 }
 
 void SparseScan::find_terms(const SparseRow& query) {
@@ -156,7 +157,7 @@ std::vector<uint32_t> SparseScan::rows_of_shortest(size_t enough) const {
     std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     if (rows.empty()) { // all columns are full
-        const size_t first = blocks().front() * SparseLists::block;
+        const size_t first = blocks().front() * lists.block;
         rows.resize(std::min(enough, lists.num_rows - first));
         std::iota(rows.begin(), rows.end(), uint32_t(first));
     }
@@ -219,7 +220,7 @@ void SparseScan::find_entries(size_t i) {
     const SparseLists::Part& part =
             lists
                     .parts[term.directory * lists.num_blocks() +
-                           begin / SparseLists::block];
+                           begin / lists.block];
     term.next = lists.starts[term.list] + part.begin;
     term.end = lists.starts[term.list] + part.end;
     if (part.begin < part.end) {
@@ -233,7 +234,7 @@ void SparseScan::begin_block(size_t first, size_t last) {
     num_read = 0;
     read_at_last = none;
     std::fill_n(sums.begin(), end - begin, int16_t(0));
-    const size_t at = begin / SparseLists::block, n = terms.size();
+    const size_t at = begin / lists.block, n = terms.size();
     left[n] = mass_left[n] = 0;
     for (const FullTerm& term : full_terms) {
         const size_t i = term.column * lists.num_blocks() + at;
@@ -323,7 +324,7 @@ size_t SparseScan::read_next() {
 
 /// Bounds the amount that the terms from the i-th on add to a sum.
 SparseScan::Line SparseScan::left_out(size_t i) const {
-    const size_t number = begin / SparseLists::block;
+    const size_t number = begin / lists.block;
     const double usual = lists.mean_weights[number];
     const double root = std::sqrt(mass_left[i]) / step;
     Line line = {0, root};
@@ -373,7 +374,7 @@ size_t SparseScan::num_needed() const {
 
 /// The least of these sums for all rows of the block.
 double SparseScan::least_required(const Line& line) const {
-    const size_t number = begin / SparseLists::block;
+    const size_t number = begin / lists.block;
     return line.at(
             line.slope > 0 ? lists.least_weights[number]
                            : lists.largest_weights[number]);
@@ -389,7 +390,7 @@ bool SparseScan::may_have(uint32_t row, double score) {
 }
 
 void SparseScan::find(size_t number, double score) {
-    const size_t first = number * SparseLists::block;
+    const size_t first = number * lists.block;
     found = {};
     set_score(score);
     if (sum.is_at_most_weight) { // of the largest row in the block
@@ -398,7 +399,7 @@ void SparseScan::find(size_t number, double score) {
             return;
         }
     }
-    begin_block(first, std::min(first + SparseLists::block, lists.num_rows));
+    begin_block(first, std::min(first + lists.block, lists.num_rows));
     size_t num_entries = 0;
     for (const size_t needed = num_needed(); num_read < needed;) {
         num_entries += read_next();
@@ -411,8 +412,8 @@ void SparseScan::find(size_t number, double score) {
             float(line.offset),
             float(line.slope),
             float(least_required(line) - 0.01),
-            positions.data());
-    found = {positions.data(), count};
+            positions.get());
+    found = {positions.get(), count};
     while (!found.empty()) {
         // more lists, if reading them takes less than the comparisons that they
         // may save

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -112,9 +113,9 @@ class SparseScan {
     // terms, and 0
     std::vector<double> left, mass_left;
 
-    std::vector<uint32_t> positions; ///< memory of `found`
-    std::vector<uint64_t> keys;      ///< memory of sort_found
-    size_t begin = 0, end = 0;       ///< of the block
+    std::unique_ptr<uint32_t[]> positions; ///< memory of `found`
+    std::vector<uint64_t> keys;            ///< memory of sort_found
+    size_t begin = 0, end = 0;             ///< of the block
     size_t num_read = 0; ///< terms that are in the sums; full ones are one
     std::vector<int16_t> sums; ///< in steps
     SharedSum::Least least;    ///< for last_score, less the rounding errors
