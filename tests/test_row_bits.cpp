@@ -99,7 +99,7 @@ TEST(RowBits, AreCounted) {
     std::iota(others.begin(), others.end(), 0);
     near.pairs.bits.count_common(
             0, others.size(), others.data(), common.data());
-    const size_t words = size_t(near.pairs.bits.time_to_count()) - 8;
+    const size_t words = near.pairs.bits.num_words();
     EXPECT_GT(words, 4);
     for (size_t other = 0; other < others.size(); other++) {
         std::vector<bool> first(64 * words), second(64 * words);

@@ -19,6 +19,7 @@
 #include "simd/rows.h"
 #include "simd/selection.h"
 #include "simd/sparse_scan.h"
+#include "simd/split_columns.h"
 #include "testing.h"
 #include "testing_sparse.h"
 
@@ -472,6 +473,46 @@ TEST_P(EveryTarget, PositionsOfSums) {
                 simd::positions_at_least(
                         n, sums.data(), weights.data(), nan, 0, nan, &none[0]),
                 0u);
+    }
+}
+
+TEST_P(EveryTarget, ComponentsWhoseColumnsMayBeShared) {
+    std::mt19937 random(3);
+    for (const int log_bits : {6, 10, 31}) {
+        std::vector<uint32_t> bits((size_t(1) << log_bits) / 32);
+        for (size_t i = 0; i < std::min<size_t>(bits.size(), 4096); i++) {
+            bits[i] = random() & random();
+        }
+        for (size_t n : {0, 1, 15, 16, 17, 40, 1000}) {
+            std::vector<int32_t> columns(n);
+            std::vector<float> values(n);
+            std::vector<uint32_t> expected;
+            std::vector<float> expected_rest;
+            for (size_t i = 0; i < n; i++) {
+                columns[i] = int32_t(random() >> (i % 2 ? 1 : 20));
+                values[i] = float(random());
+                const uint32_t at =
+                        uint32_t(columns[i]) * 0x9e3779b1u >> (32 - log_bits);
+                if (bits[at / 32] >> (at % 32) & 1) {
+                    expected.push_back(uint32_t(i));
+                } else {
+                    expected_rest.push_back(values[i]);
+                }
+            }
+            std::vector<uint32_t> found(n + 16);
+            std::vector<float> rest(n + 16);
+            found.resize(simd::split_columns(
+                    n,
+                    columns.data(),
+                    values.data(),
+                    bits.data(),
+                    32 - log_bits,
+                    found.data(),
+                    rest.data()));
+            rest.resize(n - found.size());
+            EXPECT_EQ(found, expected) << n << " " << log_bits;
+            EXPECT_EQ(rest, expected_rest) << n << " " << log_bits;
+        }
     }
 }
 

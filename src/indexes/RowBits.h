@@ -21,7 +21,6 @@ namespace faiss_ext {
  */
 class RowBits {
    public:
-    /// The rows must live longer.
     RowBits(const OrderedRows& rows, bool has_minima);
 
     /// Counts the bits that a row has in common with n others.
@@ -37,13 +36,17 @@ class RowBits {
         return mass - double(ones[row] - common) * least_mass[row];
     }
 
+    size_t num_words() const { ///< of 64 bits, for each row
+        return words;
+    }
+
     /// Of count_common, for one other row, in units of RowJoin.
     double time_to_count() const {
         return 8 + double(words);
     }
 
    private:
-    size_t words; ///< of 64 bits, for each row
+    size_t words;
     std::vector<uint64_t> bits;
     std::vector<uint32_t> ones;
     std::vector<float> least_mass; ///< of a term

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/prefetch.h"
+#include "core/scratch.h"
 #include "core/sort_keys.h"
 #include "indexes/SumBound.h"
 #include "simd/sparse_scan.h"
@@ -21,6 +22,9 @@ constexpr size_t num_levels = SparseLists::num_levels;
 /// Sums of 16 bits.
 constexpr size_t most_sum = 32767;
 static_assert(2 * SparseScan::most_terms < most_sum);
+
+/// Sums beyond the block that simd::add_levels may write.
+constexpr size_t spare = 128;
 
 } // namespace
 
@@ -39,7 +43,7 @@ SparseScan::SparseScan(
     mass_left.resize(terms.size() + 2);
     time = 64 * terms.size();
     const size_t most = std::min(lists.block, lists.num_rows);
-    sums.resize(most + 128); // see simd::add_levels
+    sums = std::make_unique_for_overwrite<int16_t[]>(most + spare);
     positions = std::make_unique_for_overwrite<uint32_t[]>(most + 16);
 }
 
@@ -96,8 +100,16 @@ void SparseScan::find_full_terms(const SparseRow& query) {
 /// Chooses the step, and computes bounds for all codes and levels.
 void SparseScan::set_bounds() {
     const size_t n = terms.size() + full_terms.size();
-    std::vector<float> bounds(256 * terms.size() + 16 * full_terms.size());
-    float* to = bounds.data();
+    const auto num_codes = [&](const Term& term) -> size_t {
+        return lists.high_codes[term.list] - lists.low_codes[term.list] + 1;
+    };
+    size_t num_bounds = num_levels * full_terms.size();
+    for (const Term& term : terms) {
+        num_bounds += num_codes(term);
+    }
+    const Scratch bounds(num_bounds);
+    most.reserve(num_bounds);
+    float* to = bounds.get();
     double total = 0; // of the largest sizes
     const auto compute = [&](float value, size_t count, const float* values) {
         sum.terms->block(1, &value, count, values, 1, to);
@@ -110,7 +122,7 @@ void SparseScan::set_bounds() {
     // terms rise with the value, or fall if the query's value is negative
     for (const Term& term : terms) {
         const size_t first = lists.low_codes[term.list];
-        const size_t count = lists.high_codes[term.list] - first + 1;
+        const size_t count = num_codes(term);
         const auto& values = term.value > 0 ? lists.highs : lists.lows;
         compute(term.value, count, values.data() + first);
         to += count;
@@ -129,11 +141,11 @@ void SparseScan::set_bounds() {
         const int below = int(steps);
         return int16_t(below + (below < steps));
     };
-    const float* from = bounds.data();
+    const float* from = bounds.get();
     for (Term& term : terms) { // few bytes, so that they stay in the cache
-        const size_t low = lists.low_codes[term.list];
-        const float* const last = from + lists.high_codes[term.list] - low + 1;
-        term.bounds = ptrdiff_t(most.size()) - ptrdiff_t(low);
+        const float* const last = from + num_codes(term);
+        term.bounds =
+                ptrdiff_t(most.size()) - ptrdiff_t(lists.low_codes[term.list]);
         for (; from < last; from++) {
             most.push_back(in_steps(*from));
         }
@@ -233,7 +245,7 @@ void SparseScan::begin_block(size_t first, size_t last) {
     end = last;
     num_read = 0;
     read_at_last = none;
-    std::fill_n(sums.begin(), end - begin, int16_t(0));
+    std::fill_n(sums.get(), end - begin + spare, int16_t(0));
     const size_t at = begin / lists.block, n = terms.size();
     left[n] = mass_left[n] = 0;
     for (const FullTerm& term : full_terms) {
@@ -266,7 +278,7 @@ size_t SparseScan::read_levels() {
             tables.data(),
             levels.data(),
             end - begin,
-            sums.data());
+            sums.get());
     num_read++;
     return length_of_levels();
 }
@@ -305,7 +317,7 @@ size_t SparseScan::read_next() {
     const ptrdiff_t first = term.bounds;
     const uint16_t* rows = lists.rows.data();
     const uint8_t* codes = lists.codes.data();
-    int16_t* block = sums.data() - begin;
+    int16_t* block = sums.get() - begin;
     size_t at = term.next;
     if (term.directory == none) {
         for (; at < term.end && rows[at] < end; at++) {
@@ -404,14 +416,14 @@ void SparseScan::find(size_t number, double score) {
     for (const size_t needed = num_needed(); num_read < needed;) {
         num_entries += read_next();
     }
-    const Line line = required(num_read);
+    const Line first_line = required(num_read);
     const size_t count = simd::positions_at_least(
             end - begin,
-            sums.data(),
+            sums.get(),
             lists.weights.data() + begin,
-            float(line.offset),
-            float(line.slope),
-            float(least_required(line) - 0.01),
+            float(first_line.offset),
+            float(first_line.slope),
+            float(least_required(first_line) - 0.01),
             positions.get());
     found = {positions.get(), count};
     while (!found.empty()) {
@@ -428,9 +440,11 @@ void SparseScan::find(size_t number, double score) {
         if (num_entries == before) {
             break;
         }
+        const Line line = required(num_read);
+        const float* weights = lists.weights.data() + begin;
         const auto last = std::remove_if(
                 found.begin(), found.end(), [&](uint32_t number) {
-                    return !may_have(number, score);
+                    return !(sums[number] >= line.at(weights[number]));
                 });
         found = {found.begin(), last};
     }

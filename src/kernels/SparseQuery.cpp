@@ -14,14 +14,15 @@ SparseQuery::SparseQuery(const Kernel& kernel, const SparseRow& x)
     constexpr size_t most = size_t(1) << 32; // hashes
     const size_t num_bits = std::min(std::bit_ceil(16 * x.size() + 64), most);
     const size_t num_slots = std::min(std::bit_ceil(4 * x.size() + 2), most);
-    bits.resize(num_bits / 64);
+    bits.resize(num_bits / 32);
     slots.resize(num_slots);
     bits_shift = 32 - std::countr_zero(num_bits);
     slots_shift = 32 - std::countr_zero(num_slots);
     for (size_t i = 0; i < x.size(); i++) {
-        const size_t bit = hash(x.columns[i]) >> bits_shift;
-        bits[bit / 64] |= uint64_t(1) << (bit % 64);
-        size_t s = hash(x.columns[i]) >> slots_shift;
+        const uint32_t hash = simd::hash_of_column(x.columns[i]);
+        const size_t bit = hash >> bits_shift;
+        bits[bit / 32] |= uint32_t(1) << (bit % 32);
+        size_t s = hash >> slots_shift;
         while (slots[s].column >= 0) {
             s = (s + 1) & (num_slots - 1);
         }
@@ -57,81 +58,82 @@ size_t SparseQuery::write(
     return width;
 }
 
-namespace {
-
-std::unique_ptr<uint32_t[]> room_for(std::span<const SparseRow> rows) {
-    size_t most = 0;
-    for (const SparseRow& row : rows) {
-        most = std::max(most, row.size());
-    }
-    return std::make_unique_for_overwrite<uint32_t[]>(most);
-}
-
-} // namespace
-
-/** Writes the columns of the vector, and returns the sum of the sizes of the
- * other ones.
+/** Writes the columns of the vector to y, and the values of the other ones to
+ * `rest`. Returns how many others there are.
  *
- * A first loop, without branches that would often be mispredicted, finds the
- * components that may be shared. These are looked up.
+ * @param found  memory of row.size() + spare numbers
  */
-template <class Size>
-double SparseQuery::write_shared(
+size_t SparseQuery::write_shared(
         const SparseRow& row,
-        uint32_t* candidates,
+        uint32_t* found,
         float* y,
-        Size&& size) const {
-    constexpr double unless[] = {1, 0};
-    constexpr size_t at_a_time = 4; // sums do not wait for each other
-    const int32_t* columns = row.columns.data();
-    const float* values = row.values.data();
-    double sums[at_a_time] = {};
-    size_t m = 0;
-    const auto add = [&](size_t j, double& to) {
-        const size_t may_be_shared = may_have(columns[j]);
-        candidates[m] = uint32_t(j);
-        m += may_be_shared;
-        to += unless[may_be_shared] * size(values[j]);
-    };
-    size_t j = 0;
-    for (; j + at_a_time <= row.size(); j += at_a_time) {
-        for (size_t i = 0; i < at_a_time; i++) {
-            add(j + i, sums[i]);
-        }
-    }
-    for (; j < row.size(); j++) {
-        add(j, sums[0]);
-    }
-    double others = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        float* rest) const {
     std::fill_n(y, x.size(), 0.0f);
-    for (size_t i = 0; i < m; i++) {
-        const float value = values[candidates[i]];
-        const size_t position = position_of(columns[candidates[i]]);
+    const size_t may_be_shared = simd::split_columns(
+            row.size(),
+            row.columns.data(),
+            row.values.data(),
+            bits.data(),
+            bits_shift,
+            found,
+            rest);
+    size_t others = row.size() - may_be_shared;
+    for (size_t i = 0; i < may_be_shared; i++) {
+        const size_t position = position_of(row.columns[found[i]]);
+        const float value = row.values[found[i]];
         if (position < x.size()) {
             y[position] = value;
         } else {
-            others += size(value);
+            rest[others++] = value;
         }
     }
     return others;
 }
 
+namespace {
+
+size_t most_components_of(std::span<const SparseRow> rows) {
+    size_t most = 0;
+    for (const SparseRow& row : rows) {
+        most = std::max(most, row.size());
+    }
+    return most;
+}
+
+/// Returns the sum of size(value).
+template <class Size>
+double sum_of(std::span<const float> values, Size&& size) {
+    constexpr size_t at_a_time = 4; // they do not wait for each other
+    double sums[at_a_time] = {};
+    size_t i = 0;
+    for (; i + at_a_time <= values.size(); i += at_a_time) {
+        for (size_t j = 0; j < at_a_time; j++) {
+            sums[j] += size(values[i + j]);
+        }
+    }
+    for (; i < values.size(); i++) {
+        sums[0] += size(values[i]);
+    }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+double norm_of(ComponentNorm norm, std::span<const float> values) {
+    return norm == ComponentNorm::l1
+            ? sum_of(values, [](float v) { return double(std::abs(v)); })
+            : std::sqrt(sum_of(values, [](float v) { return double(v) * v; }));
+}
+
+} // namespace
+
 /// Writes rows as the columns of the vector, and the norm of the others.
 size_t SparseQuery::write_norms(std::span<const SparseRow> rows, float* y)
         const {
-    const size_t n = x.size();
-    const auto candidates = room_for(rows);
+    const size_t n = x.size(), most = most_components_of(rows) + spare;
+    const auto found = std::make_unique_for_overwrite<uint32_t[]>(most);
+    const Scratch rest(most);
     for (const SparseRow& row : rows) {
-        if (norm == ComponentNorm::l1) {
-            y[n] = float(write_shared(row, candidates.get(), y, [](float v) {
-                return double(std::abs(v));
-            }));
-        } else {
-            y[n] = float(std::sqrt(
-                    write_shared(row, candidates.get(), y, [](float v) {
-                        return double(v) * v;
-                    })));
-        }
+        const size_t others = write_shared(row, found.get(), y, rest.get());
+        y[n] = float(norm_of(norm, {rest.get(), others}));
         y += n + 1;
     }
     return n + 1;
@@ -143,29 +145,14 @@ size_t SparseQuery::write_components(
         size_t most,
         float* dense) const {
     const size_t n = x.size();
-    const auto candidates = room_for(rows);
-    float* y = dense;
+    const auto found = std::make_unique_for_overwrite<uint32_t[]>(
+            most_components_of(rows) + spare);
     size_t width = n + 1;
     size_t ends[together];
-    for (size_t i = 0; i < rows.size(); i++, y += most) {
-        std::fill_n(y, n, 0.0f);
-        const int32_t* columns = rows[i].columns.data();
-        const float* values = rows[i].values.data();
-        size_t next = n, m = 0;
-        for (size_t j = 0; j < rows[i].size(); j++) {
-            const size_t may_be_shared = may_have(columns[j]);
-            candidates[m] = uint32_t(j);
-            m += may_be_shared;
-            y[next] = values[j];
-            next += !may_be_shared;
-        }
-        for (size_t j = 0; j < m; j++) {
-            const size_t position = position_of(columns[candidates[j]]);
-            y[position < n ? position : next] = values[candidates[j]];
-            next += position == n;
-        }
-        ends[i] = next;
-        width = std::max(width, next);
+    for (size_t i = 0; i < rows.size(); i++) {
+        float* y = dense + i * most;
+        ends[i] = n + write_shared(rows[i], found.get(), y, y + n);
+        width = std::max(width, ends[i]);
     }
     for (size_t i = 0; i < rows.size(); i++) { // bring the rows together
         float* to = dense + i * width;

@@ -14,6 +14,7 @@
 
 #include "core/SparseRow.h"
 #include "core/scratch.h"
+#include "simd/split_columns.h"
 
 namespace faiss_ext {
 
@@ -66,13 +67,14 @@ class SparseQuery {
    private:
     /// Rows that are compared together.
     static constexpr size_t together = 16;
+    /// Numbers that simd::split_columns may write beyond its results.
+    static constexpr size_t spare = 16;
 
     const Kernel& kernel;
     SparseRow x;
     ComponentNorm norm;
-    /// Bits by hash of the column, at least 16 for each column of x. They are 1
-    /// for the columns of x.
-    std::vector<uint64_t> bits;
+    /// The columns of x; see simd::split_columns. At least 16 bits for each.
+    std::vector<uint32_t> bits;
     /// Column and position in x, by hash of the column. Three of four are free,
     /// so that the first one tried is often the right one.
     struct Slot {
@@ -82,20 +84,10 @@ class SparseQuery {
     std::vector<Slot> slots;
     int bits_shift = 0, slots_shift = 0;
 
-    static uint32_t hash(int32_t column) {
-        return uint32_t(column) * 0x9e3779b1u;
-    }
-
-    /// 1 if a column may be one of x, else 0.
-    size_t may_have(int32_t column) const {
-        const size_t i = hash(column) >> bits_shift;
-        return bits[i / 64] >> (i % 64) & 1;
-    }
-
     /// Returns the position of a column in x, or x.size() if x does not have
     /// it.
     size_t position_of(int32_t column) const {
-        size_t s = hash(column) >> slots_shift;
+        size_t s = simd::hash_of_column(column) >> slots_shift;
         while (slots[s].column != column && slots[s].column >= 0) {
             s = (s + 1) & (slots.size() - 1);
         }
@@ -112,7 +104,7 @@ class SparseQuery {
             const auto some =
                     rows.subspan(i, std::min(together, rows.size() - i));
             const size_t most = most_components(some);
-            const Scratch dense((some.size() + 1) * most);
+            const Scratch dense((some.size() + 1) * most + spare);
             const size_t width = write(some, most, dense.get());
             const float* query = dense.get() + some.size() * width;
             compare(query, some.size(), dense.get(), width, out + i);
@@ -131,12 +123,11 @@ class SparseQuery {
             size_t most,
             float* dense) const;
     size_t write_norms(std::span<const SparseRow> rows, float* y) const;
-    template <class Size>
-    double write_shared(
+    size_t write_shared(
             const SparseRow& row,
-            uint32_t* candidates,
+            uint32_t* found,
             float* y,
-            Size&& size) const;
+            float* rest) const;
 };
 
 } // namespace faiss_ext

@@ -2,7 +2,6 @@
 #include "simd/sparse_scan.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "simd/instruction_set.h"
@@ -29,6 +28,7 @@ size_t positions_at_least_target(
         uint32_t* HWY_RESTRICT found) {
     const hn::CappedTag<float, 16> tag;
     const hn::RebindToSigned<decltype(tag)> integers;
+    const hn::RebindToUnsigned<decltype(tag)> positions;
     const hn::Rebind<int16_t, decltype(tag)> parts;
     const hn::CappedTag<int16_t, 32> tested;
     const size_t lanes = hn::Lanes(tag), step = hn::Lanes(tested);
@@ -49,12 +49,13 @@ size_t positions_at_least_target(
                     hn::MulAdd(slopes, hn::LoadU(tag, weights + at), offsets);
             const auto sum = hn::ConvertTo(
                     tag, hn::PromoteTo(integers, hn::LoadU(parts, sums + at)));
-            uint8_t bits[8] = {};
-            hn::StoreMaskBits(tag, hn::Ge(sum, needed), bits);
-            uint32_t left = bits[0] | uint32_t(bits[1]) << 8;
-            for (; left != 0; left &= left - 1) {
-                found[count++] = uint32_t(at) + std::countr_zero(left);
-            }
+            const auto is_found =
+                    hn::RebindMask(positions, hn::Ge(sum, needed));
+            hn::StoreU(
+                    hn::Compress(hn::Iota(positions, uint32_t(at)), is_found),
+                    positions,
+                    found + count);
+            count += hn::CountTrue(positions, is_found);
         }
     }
     for (; i < n; i++) {
