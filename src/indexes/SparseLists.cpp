@@ -16,7 +16,7 @@ namespace faiss_ext {
 
 namespace {
 
-constexpr size_t most_codes = 256;
+constexpr size_t most_codes = SparseLists::num_codes;
 
 /// The different values, ascending, if there are at most most_codes.
 std::vector<float> few_different(std::span<const float> values) {
@@ -197,11 +197,13 @@ void SparseLists::choose_block() {
 }
 
 void SparseLists::divide_long_lists() {
+    long_groups.assign(groups.size(), 0);
     for (size_t l = 0; l < columns.size(); l++) {
         if (length(l) < least_long) {
             continue;
         }
         long_lists.push_back(uint32_t(l));
+        long_groups[(columns[l] >> group_shift) + 1]++;
         const size_t first = parts.size();
         parts.resize(first + num_blocks());
         for (size_t at = starts[l]; at < starts[l + 1]; at++) {
@@ -213,6 +215,8 @@ void SparseLists::divide_long_lists() {
             part.high_code = std::max(part.high_code, codes[at]);
         }
     }
+    std::partial_sum(
+            long_groups.begin(), long_groups.end(), long_groups.begin());
 }
 
 /// Divides the rows by their weights, which are 1 then, unless digits would be

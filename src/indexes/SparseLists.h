@@ -82,6 +82,7 @@ struct SparseLists {
     /// read.
     static constexpr size_t small_block = 4096, large_block = 32768;
     size_t block = small_block;
+    static constexpr size_t num_codes = 256;
     std::vector<float> lows, highs; ///< ends of each interval, ascending
     std::vector<int32_t> columns;   ///< columns with components, ascending
     /// The first list of each group of columns, which have the same upper bits;
@@ -118,8 +119,9 @@ struct SparseLists {
     };
     /// Lists of so many entries have parts.
     static constexpr size_t least_long = 256;
-    std::vector<uint32_t> long_lists; ///< ascending
-    std::vector<Part> parts;          ///< of each long list, for all blocks
+    std::vector<uint32_t> long_lists;  ///< ascending
+    std::vector<uint32_t> long_groups; ///< the same of long_lists as `groups`
+    std::vector<Part> parts;           ///< of each long list, for all blocks
 
     size_t num_blocks() const {
         return (num_rows + block - 1) / block;
@@ -157,6 +159,17 @@ struct SparseLists {
         const auto at =
                 std::lower_bound(columns.begin() + groups[group], end, column);
         return at != end && *at == column ? at - columns.begin() : none;
+    }
+
+    /// The number of a long list among long_lists. column: of the list
+    size_t directory(int32_t column, size_t list) const {
+        const size_t group = uint32_t(column) >> group_shift;
+        const auto first = long_lists.begin();
+        return std::lower_bound(
+                       first + long_groups[group],
+                       first + long_groups[group + 1],
+                       uint32_t(list)) -
+                first;
     }
 
     size_t length(size_t list) const {

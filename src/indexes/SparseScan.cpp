@@ -65,10 +65,7 @@ void SparseScan::find_terms(const SparseRow& query) {
                 0,
                 0};
         if (lists.length(l) >= SparseLists::least_long) {
-            const auto& all = lists.long_lists;
-            const auto at =
-                    std::lower_bound(all.begin(), all.end(), uint32_t(l));
-            term.directory = at - all.begin();
+            term.directory = lists.directory(query.columns[i], l);
         }
         by_length.push_back(uint64_t(lists.length(l)) << 32 | found.size());
         found.push_back(term);
@@ -103,12 +100,19 @@ void SparseScan::set_bounds() {
     const auto num_codes = [&](const Term& term) -> size_t {
         return lists.high_codes[term.list] - lists.low_codes[term.list] + 1;
     };
-    size_t num_bounds = num_levels * full_terms.size();
+    // bounds are computed of all these codes, or of each entry of a short list
+    const auto is_short = [&](const Term& term) {
+        return term.end - term.next < num_codes(term);
+    };
+    const auto num_bounds = [&](const Term& term) {
+        return std::min(num_codes(term), term.end - term.next);
+    };
+    size_t num_most = 0, num_all = num_levels * full_terms.size();
     for (const Term& term : terms) {
-        num_bounds += num_codes(term);
+        num_most += num_codes(term);
+        num_all += num_bounds(term);
     }
-    const Scratch bounds(num_bounds);
-    most.reserve(num_bounds);
+    const Scratch bounds(num_all), of_entries(SparseLists::num_codes);
     float* to = bounds.get();
     double total = 0; // of the largest sizes
     const auto compute = [&](float value, size_t count, const float* values) {
@@ -118,21 +122,26 @@ void SparseScan::set_bounds() {
             largest = std::max(largest, std::abs(to[i]));
         }
         total += largest;
+        to += count;
     };
     // terms rise with the value, or fall if the query's value is negative
     for (const Term& term : terms) {
-        const size_t first = lists.low_codes[term.list];
-        const size_t count = num_codes(term);
         const auto& values = term.value > 0 ? lists.highs : lists.lows;
-        compute(term.value, count, values.data() + first);
-        to += count;
+        const float* from = values.data() + lists.low_codes[term.list];
+        if (is_short(term)) {
+            for (size_t at = term.next; at < term.end; at++) {
+                of_entries[at - term.next] = values[lists.codes[at]];
+            }
+            from = of_entries.get();
+        }
+        compute(term.value, num_bounds(term), from);
     }
     for (const FullTerm& term : full_terms) {
         const auto& values =
                 term.value > 0 ? lists.level_highs : lists.level_lows;
+        float* const first = to;
         compute(term.value, num_levels, values[term.column].data());
-        to[0] = 0; // no component
-        to += num_levels;
+        first[0] = 0; // no component
     }
     step = total > 0 ? total / double(most_sum - n) : 1;
     const double inverse = 1 / step;
@@ -142,13 +151,21 @@ void SparseScan::set_bounds() {
         return int16_t(below + (below < steps));
     };
     const float* from = bounds.get();
-    for (Term& term : terms) { // few bytes, so that they stay in the cache
-        const float* const last = from + num_codes(term);
-        term.bounds =
-                ptrdiff_t(most.size()) - ptrdiff_t(lists.low_codes[term.list]);
-        for (; from < last; from++) {
-            most.push_back(in_steps(*from));
+    most.resize(num_most); // few bytes, so that they stay in the cache
+    size_t used = 0;
+    for (Term& term : terms) {
+        const size_t count = num_bounds(term);
+        term.bounds = ptrdiff_t(used) - ptrdiff_t(lists.low_codes[term.list]);
+        if (is_short(term)) {
+            for (size_t i = 0; i < count; i++) {
+                most[term.bounds + lists.codes[term.next + i]] =
+                        in_steps(from[i]);
+            }
+        } else {
+            std::transform(from, from + count, &most[used], in_steps);
         }
+        from += count;
+        used += num_codes(term);
     }
     for (FullTerm& term : full_terms) {
         for (size_t i = 0; i < num_levels; i++) {
@@ -392,13 +409,10 @@ double SparseScan::least_required(const Line& line) const {
                            : lists.largest_weights[number]);
 }
 
-bool SparseScan::may_have(uint32_t row, double score) {
-    if (score != last_score || num_read != read_at_last) {
-        set_score(score);
-        last_required = required(num_read);
-        read_at_last = num_read;
-    }
-    return sums[row] >= last_required.at(lists.weights[begin + row]);
+void SparseScan::set_required(double score) {
+    set_score(score);
+    last_required = required(num_read);
+    read_at_last = num_read;
 }
 
 void SparseScan::find(size_t number, double score) {
@@ -442,11 +456,12 @@ void SparseScan::find(size_t number, double score) {
         }
         const Line line = required(num_read);
         const float* weights = lists.weights.data() + begin;
-        const auto last = std::remove_if(
-                found.begin(), found.end(), [&](uint32_t number) {
-                    return !(sums[number] >= line.at(weights[number]));
-                });
-        found = {found.begin(), last};
+        size_t kept = 0; // branches would often be mispredicted
+        for (const uint32_t number : found) {
+            found[kept] = number;
+            kept += sums[number] >= line.at(weights[number]);
+        }
+        found = found.first(kept);
     }
     time += num_entries + terms.size() + (end - begin) / 16;
     sort_found();

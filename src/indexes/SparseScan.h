@@ -65,7 +65,12 @@ class SparseScan {
     size_t time = 0;
 
     /// Whether a row that was found may have this score.
-    bool may_have(uint32_t number, double score);
+    bool may_have(uint32_t number, double score) {
+        if (score != last_score || num_read != read_at_last) {
+            set_required(score);
+        }
+        return sums[number] >= last_required.at(lists.weights[begin + number]);
+    }
 
     /// A row that was found.
     uint32_t row(uint32_t number) const;
@@ -133,6 +138,7 @@ class SparseScan {
     size_t length_of_levels() const;
     size_t read_levels();
     void set_score(double score);
+    void set_required(double score);
     void begin_block(size_t first, size_t last);
     void find_entries(size_t term);
     size_t read_next();
