@@ -454,24 +454,24 @@ void SparseScan::find(size_t number, double score) {
         if (num_entries == before) {
             break;
         }
-        const Line line = required(num_read);
-        const float* weights = lists.weights.data() + begin;
-        size_t kept = 0; // branches would often be mispredicted
-        for (const uint32_t number : found) {
-            found[kept] = number;
-            kept += sums[number] >= line.at(weights[number]);
-        }
-        found = found.first(kept);
+        keep_possible(score);
     }
     time += num_entries + terms.size() + (end - begin) / 16;
-    sort_found();
 }
 
-/// Orders the rows that were found, the most promising first.
-void SparseScan::sort_found() {
-    if (found.size() < 2) {
-        return;
+void SparseScan::keep_possible(double score) {
+    set_required(score);
+    const float* weights = lists.weights.data() + begin;
+    size_t kept = 0; // branches would often be mispredicted
+    for (const uint32_t number : found) {
+        found[kept] = number;
+        kept += sums[number] >= last_required.at(weights[number]);
     }
+    found = found.first(kept);
+}
+
+/// Sets a key for each row that was found. The most promising has the smallest.
+void SparseScan::set_keys() {
     const Line line = required(num_read);
     keys.resize(found.size());
     for (size_t i = 0; i < found.size(); i++) {
@@ -480,10 +480,28 @@ void SparseScan::sort_found() {
         // floats that are not negative are ordered like their bits
         keys[i] = uint64_t(~std::bit_cast<uint32_t>(more)) << 32 | found[i];
     }
+}
+
+void SparseScan::sort_found() {
+    if (found.size() < 2) {
+        return;
+    }
+    set_keys();
     sort_keys(keys.data(), keys.size());
     for (size_t i = 0; i < found.size(); i++) {
         found[i] = uint32_t(keys[i]);
     }
+}
+
+std::vector<uint32_t> SparseScan::take_promising(size_t n) {
+    set_keys();
+    std::partial_sort(keys.begin(), keys.begin() + n, keys.end());
+    for (size_t i = 0; i < found.size(); i++) {
+        found[i] = uint32_t(keys[i]);
+    }
+    const std::vector<uint32_t> taken(found.begin(), found.begin() + n);
+    found = found.subspan(n);
+    return taken;
 }
 
 uint32_t SparseScan::row(uint32_t number) const {

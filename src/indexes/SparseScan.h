@@ -61,6 +61,17 @@ class SparseScan {
 
     std::span<uint32_t> found;
 
+    /// Orders the rows that were found, the most promising first.
+    void sort_found();
+
+    /// Removes the most promising of more than n rows from `found`, and returns
+    /// them.
+    std::vector<uint32_t> take_promising(size_t n);
+
+    /// Removes the rows from `found` that may not have a score of at most
+    /// `score`.
+    void keep_possible(double score);
+
     /// Of all calls, in units of the time in which an entry is read.
     size_t time = 0;
 
@@ -146,7 +157,7 @@ class SparseScan {
     Line required(size_t term) const;
     size_t num_needed() const;
     double least_required(const Line& line) const;
-    void sort_found();
+    void set_keys();
 };
 
 } // namespace faiss_ext

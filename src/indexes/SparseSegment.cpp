@@ -359,7 +359,18 @@ void SparseSegment::scan_lists(
     }
     const std::vector<uint32_t> blocks = scan.blocks();
     for_chunks(0, idx_t(blocks.size()), 1, [&](size_t begin, size_t) {
+        constexpr size_t few = 16, many = 256;
         scan.find(blocks[begin], hits.bound());
+        if (!hits.are_within() && scan.found.size() > many) {
+            // the nearest ones exclude most others, which need not be sorted
+            std::vector<uint32_t> rows = scan.take_promising(few);
+            for (uint32_t& row : rows) {
+                row = scan.row(row);
+            }
+            compare(how, rows, hits);
+            scan.keep_possible(hits.bound());
+        }
+        scan.sort_found();
         compare_promising(
                 how,
                 scan.found.size(),
