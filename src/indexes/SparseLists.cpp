@@ -182,16 +182,16 @@ void SparseLists::set_order(const AppendedRows& from, const SharedSum& sum) {
     }
 }
 
-/// Chooses large blocks unless more than a few rows weigh much less or more
-/// than most.
+/// Chooses large blocks if seven of eight rows have about the same weight.
 void SparseLists::choose_block() {
-    constexpr size_t few = 16; // one of so many
+    if (num_rows == 0 || !have_finite_weights) {
+        return;
+    }
     constexpr float alike = 1.25;
+    const size_t lighter = num_rows / 16, heavier = num_rows - 1 - lighter;
     std::vector<float> sorted = weights;
     std::sort(sorted.begin(), sorted.end());
-    if (num_rows > 0 &&
-        sorted[num_rows - 1 - num_rows / few] <=
-                alike * sorted[num_rows / few]) {
+    if (sorted[heavier] <= alike * sorted[lighter]) {
         block = large_block;
     }
 }

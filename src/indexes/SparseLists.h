@@ -120,7 +120,7 @@ struct SparseLists {
     /// Lists of so many entries have parts.
     static constexpr size_t least_long = 256;
     std::vector<uint32_t> long_lists;  ///< ascending
-    std::vector<uint32_t> long_groups; ///< the same of long_lists as `groups`
+    std::vector<uint32_t> long_groups; ///< of long_lists, as `groups`
     std::vector<Part> parts;           ///< of each long list, for all blocks
 
     size_t num_blocks() const {
@@ -161,7 +161,8 @@ struct SparseLists {
         return at != end && *at == column ? at - columns.begin() : none;
     }
 
-    /// The number of a long list among long_lists. column: of the list
+    /// The number of a long list among the long ones.
+    /// @param column  of the list
     size_t directory(int32_t column, size_t list) const {
         const size_t group = uint32_t(column) >> group_shift;
         const auto first = long_lists.begin();

@@ -430,14 +430,14 @@ void SparseScan::find(size_t number, double score) {
     for (const size_t needed = num_needed(); num_read < needed;) {
         num_entries += read_next();
     }
-    const Line first_line = required(num_read);
+    const Line line = required(num_read);
     const size_t count = simd::positions_at_least(
             end - begin,
             sums.get(),
             lists.weights.data() + begin,
-            float(first_line.offset),
-            float(first_line.slope),
-            float(least_required(first_line) - 0.01),
+            float(line.offset),
+            float(line.slope),
+            float(least_required(line) - 0.01),
             positions.get());
     found = {positions.get(), count};
     while (!found.empty()) {
