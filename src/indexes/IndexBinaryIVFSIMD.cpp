@@ -281,11 +281,12 @@ void scan_batch(
             result(first + q, keys, probed);
             return;
         }
-        // the sample has misled
+        // the sample has misled, or a graph has not found all lists
         ListSearch all = how;
         all.lists.reset();
         all.nprobe = index.nlist;
-        const auto every = nearest_lists(index, 1, x + q * code_size, all);
+        std::vector<idx_t> every(index.nlist);
+        std::iota(every.begin(), every.end(), idx_t(0));
         const ProbedLists lists(index, every.data(), all);
         result(first + q, scanned(q, lists), lists);
     });

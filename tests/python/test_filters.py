@@ -88,6 +88,26 @@ def test_lists_of_faiss_behind_a_map(front, ids, share):
         np.testing.assert_array_equal(found[:count], ids[np.isin(ids, allowed)][:count])
 
 
+@pytest.mark.parametrize("string", [
+    "HKM1(chi2),IVF100_HNSW2,Flat", "HKM1(chi2),IVF100_HNSW2,PQ8x4", "HKM1(chi2),IVF16(IVF8,Flat),Flat", "AHK64(chi2),BIVF100_HNSW2"])
+@pytest.mark.parametrize("metric", [faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT])
+def test_lists_that_the_quantizer_does_not_find_are_visited(string, metric):
+    rng = np.random.default_rng(0)
+    centres = rng.gamma(0.4, size=(30, 32)) + 1e-3
+    x = centres[rng.integers(30, size=4000)] * rng.gamma(3, size=(4000, 32))
+    x = (x / x.sum(axis=1, keepdims=True)).astype("float32")
+    index = faiss.index_factory(32, string, metric)
+    index.train(x)
+    index.add(x)
+    for allowed in (np.arange(0, 4000, 400), np.arange(0, 4000, 2)):
+        D, I = index.search(x[:50], len(allowed), filter=allowed)
+        np.testing.assert_array_equal(np.sort(I, axis=1), np.tile(allowed, (50, 1)))
+        if string.endswith("Flat"):
+            flat = faiss.index_factory(32, "HKM1(chi2),Flat", metric)
+            flat.add(x)
+            np.testing.assert_allclose(D, flat.search(x[:50], len(allowed), filter=allowed)[0], rtol=1e-4, atol=1e-5)
+
+
 def test_the_lists_to_visit_can_be_given_with_a_selector():
     index = filled("HKM1(chi2),IVF8,Flat")
     selector = faiss.IDSelectorRange(50, 53)
