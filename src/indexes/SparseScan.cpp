@@ -499,7 +499,7 @@ std::vector<uint32_t> SparseScan::take_promising(size_t n) {
     for (size_t i = 0; i < found.size(); i++) {
         found[i] = uint32_t(keys[i]);
     }
-    const std::vector<uint32_t> taken(found.begin(), found.begin() + n);
+    std::vector<uint32_t> taken(found.begin(), found.begin() + n);
     found = found.subspan(n);
     return taken;
 }
