@@ -531,3 +531,32 @@ def test_svmlight_files_have_their_own_columns(tmp_path):
         datasets.dump_svmlight_file(sparse.csr_matrix(rows), np.zeros(30), str(tmp_path / "x.svm"))
         found = faiss_ext.vector_files.read_vectors(tmp_path / "x.svm")
         np.testing.assert_allclose(found.toarray(), rows.toarray()[:, :found.shape[1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["jaccard", "cosine"])
+@pytest.mark.parametrize("has_equal_weights", [True, False])
+def test_lists_of_several_blocks(kernel, has_equal_weights):
+    """Rows of equal weight are in blocks of 32,768, others in blocks of 4,096; the columns are close to each other but for one."""
+    rng = np.random.default_rng(4)
+    n, d, near = 40_000, 2**31 - 1, 2_000
+    lengths = np.full(n, 20) if has_equal_weights else rng.integers(2, 120, n)
+    rows = np.repeat(np.arange(n), lengths)
+    columns = (near * rng.random(len(rows)) ** 3).astype("int64")  # the first ones are in many rows
+    pairs = np.unique(np.stack([rows, columns]), axis=1)
+    x = sparse.csr_matrix((np.ones(pairs.shape[1], "float32"), pairs), shape=(n, near))
+    index = faiss.index_factory(d, f"KFlat({kernel},store=sparse)", faiss.METRIC_INNER_PRODUCT)
+    indices = x.indices.copy()
+    indices[x.indptr[n - 1]] = d - 1  # of the last row, which no query shares
+    index.add(csr(x.data, np.concatenate([x[: n - 1].indices, np.sort(indices[x.indptr[n - 1] :])]), x.indptr, d))
+
+    q = x[np.linspace(0, n - 2, 40).astype(int)]
+    D, I = index.search(csr(q.data, q.indices, q.indptr, d), 10)
+    shared = (q @ x[: n - 1].T).toarray()
+    sizes, of_queries = x[: n - 1].getnnz(axis=1), q.getnnz(axis=1)[:, None]
+    values = shared / (of_queries + sizes - shared if kernel == "jaccard" else np.sqrt(of_queries * sizes))
+    np.testing.assert_allclose(D, -np.sort(-values, axis=1)[:, :10], rtol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(values, I, axis=1), D, rtol=1e-5)
+
+
+def csr(data, indices, indptr, d):
+    return sparse.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, d))
