@@ -26,11 +26,12 @@ struct ClassEntry {
     std::function<void(Base& to, const Base& from)> assign;
 
     /// Set for a class that has no name of its own in strings: there it has the
-    /// name `of` and an argument, as IndexSparseKernel is
-    /// `KFlat(store=sparse)`. Its own name is that in files, with characters
+    /// name `of` and an argument with one of some values, as IndexSparseKernel
+    /// is `KFlat(store=sparse)`. Its own name is that in files, with characters
     /// that strings do not have.
     struct Variant {
-        std::string of, key, value;
+        std::string of, key;
+        std::vector<std::string> values;
     } variant = {};
 };
 

@@ -43,8 +43,10 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
      *   own; for components >= 0. If all components are such multiples, as in
      *   normalised counts, only the last bits of the floats are lost. Other
      *   components have an error of up to 1/510 of the largest component.
+     * - sparse: IndexSparseKernel, which also has the name `auto`, because it
+     *   searches by lists or by dense rows, whichever is faster
      */
-    enum class Store { f32, f16, u8, sparse };
+    enum class Store { f32, f16, u8, sparse, automatic };
     Store store = Store::f32;
 
     /// The vectors in the index's file, mapped into memory, for an index that

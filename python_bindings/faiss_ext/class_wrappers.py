@@ -1577,7 +1577,7 @@ def wrap_ids():
         found = np.empty(len(ids), dtype=bool)
         swig._contains_c(self, len(ids), faiss.swig_ptr(ids),
                          faiss.swig_ptr(found.view("uint8")))
-        return found.reshape(shape)
+        return found.reshape(shape)[()]
 
     for the_class in INDEX_CLASSES:
         for method in (update_vectors, upsert, ids, contains):

@@ -738,7 +738,7 @@ class ShardedIndex:
         firsts = [first for first, _ in self._spans()]
         all_held = np.concatenate([
             own + first for own, first in zip(held, firsts)])
-        return np.isin(ids, all_held).reshape(shape)
+        return np.isin(ids, all_held).reshape(shape)[()]
 
     def _held(self, given):
         """For each shard, those of the given own ids that have vectors."""

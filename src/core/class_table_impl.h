@@ -90,7 +90,12 @@ std::unique_ptr<ClassEntry<Base>> ClassTable<Base>::find_in_string(
         std::lock_guard<std::mutex> lock(state->mutex);
         const auto* found = state->find([&](const ClassEntry<Base>& e) {
             return e.variant.of == name &&
-                    is_given(e.variant.key, e.variant.value);
+                    std::any_of(
+                            e.variant.values.begin(),
+                            e.variant.values.end(),
+                            [&](const std::string& value) {
+                                return is_given(e.variant.key, value);
+                            });
         });
         if (found) {
             return std::make_unique<ClassEntry<Base>>(*found);

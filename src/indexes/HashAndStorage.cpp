@@ -176,7 +176,7 @@ void HashAndStorage::check_stored_ids(idx_t i0, idx_t ni) const {
         throw_unsupported(
                 AnyIndex(storage).class_name(),
                 "reconstruct",
-                "BFlat, BIVF and BPerm return codes");
+                "BFlat, BIVF, BHNSW and BPerm return codes");
     }
     const bool by_position =
             dynamic_cast<const faiss::IndexBinaryFlat*>(storage) ||

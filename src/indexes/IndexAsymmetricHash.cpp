@@ -488,7 +488,7 @@ std::function<void()> IndexAsymmetricHash::prepare_moves(
 void IndexAsymmetricHash::check_compatible_for_merge(
         const faiss::Index& other) const {
     check_not_itself(&other == this);
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     const auto* source = dynamic_cast<const IndexAsymmetricHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "cannot merge: expected another IndexAsymmetricHash");

@@ -620,7 +620,7 @@ void IndexBinaryFlatKernel::merge_from(
 void IndexBinaryFlatKernel::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
     check_not_itself(&other == this);
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const IndexBinaryFlatKernel*>(&other) && other.d == d,
             "cannot merge: expected another IndexBinaryFlatKernel with the same number of bits");

@@ -251,7 +251,7 @@ void IndexBinaryFlatSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 void IndexBinaryFlatSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
     check_not_itself(&other == this);
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     const auto* source = dynamic_cast<const faiss::IndexBinaryFlat*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source->d == d,

@@ -286,7 +286,7 @@ void IndexBinaryHNSWSIMD::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
 
 void IndexBinaryHNSWSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     check_not_itself(&other == this);
     const auto* source = dynamic_cast<const IndexBinaryHNSWSIMD*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(

@@ -603,7 +603,7 @@ void IndexBinaryIVFSIMD::reset() {
 void IndexBinaryIVFSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
     check_not_itself(&other == this);
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     const auto* lists = dynamic_cast<const faiss::IndexBinaryIVF*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             lists,

@@ -182,7 +182,7 @@ void IndexBinaryKernelHash::merge_from(
 
 void IndexBinaryKernelHash::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     auto* source = dynamic_cast<const IndexBinaryKernelHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "cannot merge: expected another IndexBinaryKernelHash");

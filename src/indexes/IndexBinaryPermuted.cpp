@@ -756,7 +756,7 @@ void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 void IndexBinaryPermuted::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
     check_not_itself(&other == this);
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const IndexBinaryPermuted*>(&other) && other.d == d,
             "cannot merge: expected another IndexBinaryPermuted with the same number of bits");

@@ -365,8 +365,8 @@ void IndexFlatKernel::parameters(FieldVisitor& v) const {
     v.part("kernel", kernel, "kernel that compares vectors");
     v.word("store",
            store,
-           {"f32", "f16", "u8", "sparse"},
-           "type of the stored components; sparse: those other than 0");
+           {"f32", "f16", "u8", "sparse", "auto"},
+           "type of the stored components; sparse and auto: those other than 0");
 }
 
 void IndexFlatKernel::fields(FieldVisitor& v) const {
@@ -381,7 +381,7 @@ void IndexFlatKernel::init() {
     check_metric(metric_type);
     check_fields(*this);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            store != Store::sparse,
+            store < Store::sparse,
             "IndexFlatKernel stores dense vectors; IndexSparseKernel has store=sparse");
     code_size = codec_of(*this).code_size();
     is_trained = kernel->is_trained;
@@ -715,7 +715,7 @@ void IndexFlatKernel::reset() {
 
 void IndexFlatKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     check_not_itself(&other == this);
     rows("IndexFlatKernel::merge_from");
     if (const auto* source = dynamic_cast<const IndexFlatKernel*>(&other)) {

@@ -298,7 +298,7 @@ void IndexHNSWKernel::add_with_ids(idx_t, const float*, const idx_t*) {
 
 void IndexHNSWKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     check_not_itself(&other == this);
     const auto* source = dynamic_cast<const IndexHNSWKernel*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(

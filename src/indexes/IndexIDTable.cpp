@@ -630,7 +630,7 @@ idx_t IndexIDTableTemplate<IndexT>::change_by(
         throw UnsupportedError(
                 name + ": " +
                 part_that_keeps_places(owner_of(*this)).class_name() +
-                " cannot replace vectors; if it can remove them, remove them and add the new ones");
+                " cannot replace vectors; remove them and add the new ones, or build the index again if it cannot remove vectors either");
     }
     std::vector<idx_t> order = std::move(added);
     order.insert(order.end(), replaced.begin(), replaced.end());

@@ -1019,7 +1019,7 @@ void IndexIVFPQ4::reset() {
 }
 
 void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     check_not_itself(&other == this);
     const auto* source = dynamic_cast<const IndexIVFPQ4*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(

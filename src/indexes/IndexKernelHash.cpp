@@ -239,7 +239,7 @@ void IndexKernelHash::merge_from(faiss::Index& other, idx_t add_id) {
 
 void IndexKernelHash::check_compatible_for_merge(
         const faiss::Index& other) const {
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     auto* source = dynamic_cast<const IndexKernelHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "cannot merge: expected another IndexKernelHash");

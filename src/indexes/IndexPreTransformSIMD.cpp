@@ -428,7 +428,7 @@ void IndexPreTransformSIMD::prepend_transform(
 void IndexPreTransformSIMD::check_compatible_for_merge(
         const faiss::Index& other) const {
     check_not_itself(&other == this);
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     check_counts_with(*this, index);
     check_counts(other);
     const auto* source = dynamic_cast<const IndexPreTransform*>(&other);

@@ -365,7 +365,7 @@ void IndexRefineKernel::search_batch(
     if (!flat) {
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !sel || params != how.base_params,
-                "IndexRefineKernel::search: a selector needs Refine(KFlat(...)), or IndexRefineSearchParameters that contain it");
+                "IndexRefineKernel::search: a selector needs Refine(KFlat(...)); FAISS 1.8 or newer also takes one in IndexRefineSearchParameters");
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !dynamic_cast<const SearchParametersRefine*>(params),
                 "IndexRefineKernel::search: SearchParametersRefine needs Refine(KFlat(...))");
@@ -512,7 +512,7 @@ size_t IndexRefineKernel::remove_ids(const faiss::IDSelector& sel) {
 void IndexRefineKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
     check_not_itself(&other == this);
-    check_ids_for_merge(*this, other);
+    check_before_merge(*this, other);
     const auto* source = dynamic_cast<const IndexRefineKernel*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "cannot merge: expected another index with Refine");

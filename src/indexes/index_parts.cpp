@@ -253,6 +253,16 @@ void check_removal(
     });
 }
 
+void check_trained_for_merge(const AnyIndex& index, const AnyIndex& other) {
+    const auto is_trained = [](const auto& i) { return i.is_trained; };
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            index.visit(is_trained),
+            "cannot merge: the index is not trained; call train first");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            other.visit(is_trained),
+            "cannot merge: the other index is not trained; train one index, and make the others as copies of it");
+}
+
 bool ids_are_positions(const AnyIndex& index) {
     if (!lists_keep_ids(index)) {
         return true;

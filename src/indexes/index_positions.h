@@ -61,10 +61,15 @@ bool ids_are_positions(const AnyIndex& index);
 /// Whether an index inside another one has a table of ids.
 bool part_has_table(const AnyIndex& index);
 
-/// Throws if a merge by positions would lose the ids of the other index. A
-/// table may merge its own index by positions.
+/// Throws unless two indexes are trained. FAISS's lists need it.
+void check_trained_for_merge(const AnyIndex& index, const AnyIndex& other);
+
+/// Throws unless two indexes are trained, and if a merge by positions would
+/// lose the ids of the other index. A table may merge its own index by
+/// positions.
 template <class C, class IndexT>
-void check_ids_for_merge(const C& index, const IndexT& other) {
+void check_before_merge(const C& index, const IndexT& other) {
+    check_trained_for_merge(index, other);
     const bool is_of_tables = IndexPositions<IndexT>::inside == &index;
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_of_tables || !id_table_of(other),

@@ -28,7 +28,7 @@ ClassEntry<Base> entry_with_ids(
 ClassEntry<faiss::Index> sparse_entry() {
     auto entry =
             entry_with_ids<faiss::Index, IndexSparseKernel>("KFlat.sparse");
-    entry.variant = {"KFlat", "store", "sparse"};
+    entry.variant = {"KFlat", "store", {"sparse", "auto"}};
     return entry;
 }
 

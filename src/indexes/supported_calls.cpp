@@ -26,6 +26,7 @@
 #include "core/errors.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 #include "indexes/search_params.h"
 
 namespace faiss_ext {
@@ -346,6 +347,7 @@ bool have_same_codes(const AnyIndex& index, const AnyIndex& other) {
 } // namespace
 
 void check_merge(const AnyIndex& index, const AnyIndex& other) {
+    check_trained_for_merge(index, other);
     const bool is_same =
             index.floats == other.floats && index.binary == other.binary;
     if (!is_same && index.floats && other.floats &&

@@ -674,7 +674,7 @@ def test_what_binary_indexes_tell_about_their_codes(string, wrapper):
     assert index.contains([ids[4], 3, ids[4] + 1]).tolist() == [True, False, False]
     if "BHash" in string:
         for call in (lambda: index.reconstruct(int(ids[9])), lambda: index.reconstruct_batch(ids[:3])):
-            with pytest.raises(RuntimeError, match="reconstruct is not supported; BFlat, BIVF and BPerm return codes") as caught:
+            with pytest.raises(RuntimeError, match="reconstruct is not supported; BFlat, BIVF, BHNSW and BPerm return codes") as caught:
                 call()
             assert caught.value.unsupported
     else:

@@ -1851,6 +1851,26 @@ def test_merges_with_itself(make, string, removes):
     assert_equal(index.search(x[:9], 3), expected)
 
 
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("string", [
+    "KIVF16", "HKM1(chi2),IVF16,Flat", "HKM1(chi2),IVF16,SQ8", "HKM1(chi2),PCAR8,KIVF16,Refine(KFlat(chi2))",
+    "Concurrent,IVF16,Flat", "AHK32(chi2),BIVF8", "SH32,BFlat", "HKM1(chi2),SQ8", "KFlat(gaussian)"])
+def test_merges_of_untrained_indexes(string, copied):
+    one, x = faiss.index_factory(16, string), histograms(700)
+    two = faiss.clone_index(one) if copied else faiss.index_factory(16, string)
+    trained = faiss.index_factory(16, string)
+    trained.train(x)
+    trained.add(x[:10])
+    for a, b in ((one, two), (one, trained), (trained, two)):
+        for call in (lambda a=a, b=b: a.merge_from(b, 0), lambda a=a, b=b: a.check_compatible_for_merge(b)):
+            with pytest.raises(RuntimeError, match="not trained"):
+                call()
+    assert trained.ntotal == 10 and one.ntotal == 0
+    one.train(x)
+    one.add(x)
+    assert one.ntotal == 700
+
+
 @pytest.mark.parametrize("string", ["Concurrent,Flat", "Concurrent,SQ8"])
 def test_merges_of_other_dimensions(string):
     one, two = (faiss.index_factory(d, string) for d in (16, 8))
