@@ -476,6 +476,43 @@ TEST_P(EveryTarget, PositionsOfSums) {
     }
 }
 
+TEST_P(EveryTarget, PositionsOfSumsInFloat) {
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    std::mt19937 random(2);
+    for (size_t n : {0, 1, 15, 16, 17, 64, 1000}) {
+        std::vector<float> sums(n), weights(n);
+        for (size_t i = 0; i < n; i++) {
+            sums[i] = float(random() % 2000);
+            weights[i] = float(random() % 1000);
+        }
+        if (n > 1) {
+            sums[0] = std::nanf("");
+            sums[1] = inf;
+        }
+        for (float offset : {-inf, -1.0f, 0.0f, 700.0f, 1999.0f, inf}) {
+            for (float slope : {-2.0f, 0.0f, 0.25f}) {
+                constexpr uint32_t first = 128;
+                std::vector<uint32_t> found(n + 16), expected;
+                found.resize(simd::positions_at_least(
+                        n,
+                        sums.data(),
+                        weights.data(),
+                        offset,
+                        slope,
+                        first,
+                        found.data()));
+                for (size_t i = 0; i < n; i++) {
+                    // exact: these products have few digits
+                    if (sums[i] >= offset + slope * weights[i]) {
+                        expected.push_back(uint32_t(first + i));
+                    }
+                }
+                EXPECT_EQ(found, expected) << n << " " << offset;
+            }
+        }
+    }
+}
+
 TEST_P(EveryTarget, ComponentsWhoseColumnsMayBeShared) {
     std::mt19937 random(3);
     for (const int log_bits : {6, 10, 20}) {

@@ -159,10 +159,11 @@ TEST_P(SparseKernels, EqualsDenseSearch) {
 }
 
 /// Searches by lists and by dense vectors have the same results, also after
-/// removals, with selectors and for vectors that are not in the lists.
+/// removals, with selectors, for vectors that are not in the lists, and for so
+/// many queries that these are compared with several blocks.
 TEST_P(SparseKernels, DenseVectorsOfASegmentFindTheSame) {
     const idx_t d = 40;
-    const Rows x = draw(3000, d, 30, false, 4), q = draw(20, d, 30, false, 5);
+    const Rows x = draw(3000, d, 30, false, 4), q = draw(500, d, 30, false, 5);
     const auto sum = kernel->shared_sum(c.metric);
     if (!sum) {
         GTEST_SKIP() << "no lists";
@@ -202,10 +203,12 @@ TEST_P(SparseKernels, DenseVectorsOfASegmentFindTheSame) {
         const float bound = hits[9].first;
         for (const SparseHits& empty :
              {SparseHits(1), SparseHits(10), SparseHits::within(bound)}) {
-            std::vector<SparseHits> by_dense(q.n(), empty);
+            const size_t n = sel || empty.most() != 10 ? 20 : searches.size();
+            std::vector<SparseHits> by_dense(n, empty);
             segment.search_dense(
-                    {searches, size_t(d), dense.data()}, by_dense.data());
-            for (idx_t i = 0; i < q.n(); i++) {
+                    {std::span(searches).first(n), size_t(d), dense.data()},
+                    by_dense.data());
+            for (size_t i = 0; i < n; i++) {
                 SparseHits by_lists = empty;
                 segment.search(searches[i], by_lists);
                 std::vector<std::pair<float, idx_t>> a, b;

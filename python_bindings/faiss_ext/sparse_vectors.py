@@ -20,7 +20,8 @@ def why_not_sparse(string):
     """Says that the index of a string takes no sparse vectors."""
     return (f"the index {string} takes no sparse vectors; KFlat(...,store=sparse) "
             "does, and so do indexes behind a hash or a map of faiss_ext, with "
-            "store=sparse in Refine(KFlat(...))")
+            "store=sparse in Refine(KFlat(...)); FAISS's own transformations, "
+            "such as PCA, take none")
 
 
 class SparseVectors:

@@ -7,6 +7,7 @@
 
 #include "core/parallel.h"
 #include "core/scratch.h"
+#include "core/thread_time.h"
 
 namespace faiss_ext {
 
@@ -31,6 +32,15 @@ bool are_many_components(const SparseBatch::Segments& segments, idx_t d) {
     return rows > 0 && d <= most_dimensions &&
             double(num_components(segments)) >=
             least_share * double(rows) * double(d);
+}
+
+/// Most queries that have dense copies together.
+idx_t most_dense_queries(idx_t d) {
+    constexpr idx_t most_components = 1 << 22;
+    return std::clamp<idx_t>(
+            most_components / d,
+            SparseTimes::least_queries,
+            DenseScan::most_queries);
 }
 
 bool is_histogram(const SparseRow& row) {
@@ -113,7 +123,7 @@ SparseBatch::Hits SparseBatch::search(
         }
     }
     bool is_dense = false;
-    if (sum && x.n >= SparseTimes::block &&
+    if (sum && x.n >= SparseTimes::least_queries &&
         are_many_components(segments, x.d)) {
         is_dense = times.get(num_components(segments), [&] {
                             return measure(*sum, empty);
@@ -124,7 +134,7 @@ SparseBatch::Hits SparseBatch::search(
     const idx_t num_slices = std::clamp<idx_t>(
             2 * threads / x.n, 1, std::max<idx_t>(segments.size(), 1));
     const idx_t block = is_dense && num_slices == 1
-            ? std::clamp<idx_t>(x.n / threads, 1, SparseTimes::block)
+            ? std::clamp<idx_t>(x.n / threads, 1, most_dense_queries(x.d))
             : 1;
     std::vector<SparseHits> found(x.n * num_slices, empty);
     const idx_t num_blocks = (x.n + block - 1) / block;
@@ -163,7 +173,7 @@ SparseTimes::Seconds SparseBatch::measure(
     const auto seconds_of = [&](idx_t n, bool is_dense) {
         double least = std::numeric_limits<double>::infinity();
         for (int turn = 0; turn < 2; turn++) {
-            const double start = omp_get_wtime();
+            const double start = thread_seconds();
             const SparseVectors some = x.slice(0, n);
             const Searches searches(*this, &sum, some);
             std::vector<SparseHits> hits(n, empty);
@@ -176,14 +186,15 @@ SparseTimes::Seconds SparseBatch::measure(
             for (idx_t i = 0; i < n && !is_dense; i++) {
                 segment.search(searches.all[i], hits[i]);
             }
-            least = std::min(least, omp_get_wtime() - start);
+            least = std::min(least, thread_seconds() - start);
         }
         return least;
     };
-    constexpr idx_t sampled = 4;
+    constexpr idx_t sampled = 4, most = 128;
     const idx_t components = x.indptr[sampled] - x.indptr[0];
+    const idx_t together = std::min({x.n, most, most_dense_queries(x.d)});
     return {seconds_of(sampled, false) / std::max<double>(1, components),
-            seconds_of(SparseTimes::block, true) / double(SparseTimes::block)};
+            seconds_of(together, true) / double(together)};
 }
 
 } // namespace faiss_ext

@@ -367,7 +367,7 @@ SparseScan::Line SparseScan::left_out(size_t i) const {
     return {less.offset * (1 + error), less.slope * (1 + error)};
 }
 
-void SparseScan::set_score(double score) {
+void SparseScan::set_least(double score) {
     if (score != last_score) {
         last_score = score;
         least = least_with_error(sum, score, weight, error);
@@ -410,7 +410,7 @@ double SparseScan::least_required(const Line& line) const {
 }
 
 void SparseScan::set_required(double score) {
-    set_score(score);
+    set_least(score);
     last_required = required(num_read);
     read_at_last = num_read;
 }
@@ -418,7 +418,7 @@ void SparseScan::set_required(double score) {
 void SparseScan::find(size_t number, double score) {
     const size_t first = number * lists.block;
     found = {};
-    set_score(score);
+    set_least(score);
     if (sum.is_at_most_weight) { // of the largest row in the block
         const double largest = lists.largest_weights[number];
         if (least.offset + least.slope * largest > largest * (1 + error)) {
@@ -457,51 +457,6 @@ void SparseScan::find(size_t number, double score) {
         keep_possible(score);
     }
     time += num_entries + terms.size() + (end - begin) / 16;
-}
-
-void SparseScan::keep_possible(double score) {
-    set_required(score);
-    const float* weights = lists.weights.data() + begin;
-    size_t kept = 0; // branches would often be mispredicted
-    for (const uint32_t number : found) {
-        found[kept] = number;
-        kept += sums[number] >= last_required.at(weights[number]);
-    }
-    found = found.first(kept);
-}
-
-/// Sets a key for each row that was found. The most promising has the smallest.
-void SparseScan::set_keys() {
-    const Line line = required(num_read);
-    keys.resize(found.size());
-    for (size_t i = 0; i < found.size(); i++) {
-        const double needed = line.at(lists.weights[begin + found[i]]);
-        const auto more = float(std::max(0.0, sums[found[i]] - needed));
-        // floats that are not negative are ordered like their bits
-        keys[i] = uint64_t(~std::bit_cast<uint32_t>(more)) << 32 | found[i];
-    }
-}
-
-void SparseScan::sort_found() {
-    if (found.size() < 2) {
-        return;
-    }
-    set_keys();
-    sort_keys(keys.data(), keys.size());
-    for (size_t i = 0; i < found.size(); i++) {
-        found[i] = uint32_t(keys[i]);
-    }
-}
-
-std::vector<uint32_t> SparseScan::take_promising(size_t n) {
-    set_keys();
-    std::partial_sort(keys.begin(), keys.begin() + n, keys.end());
-    for (size_t i = 0; i < found.size(); i++) {
-        found[i] = uint32_t(keys[i]);
-    }
-    std::vector<uint32_t> taken(found.begin(), found.begin() + n);
-    found = found.subspan(n);
-    return taken;
 }
 
 uint32_t SparseScan::row(uint32_t number) const {

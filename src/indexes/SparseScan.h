@@ -13,6 +13,7 @@
 
 #include <faiss_ext/kernels/Kernel.h>
 
+#include "indexes/FoundRows.h"
 #include "indexes/SparseLists.h"
 
 namespace faiss_ext {
@@ -31,7 +32,7 @@ namespace faiss_ext {
  * Source of the second bound: Anastasiu and Karypis, L2AP, ICDE 2014, for the
  * cosine. It holds for all kernels, as each part of the sum is one.
  */
-class SparseScan {
+class SparseScan : public FoundRows<SparseScan> {
    public:
     /// Queries with more components have no scan.
     static constexpr size_t most_terms = 8192;
@@ -59,32 +60,21 @@ class SparseScan {
     /// are `found` then, as numbers in the block.
     void find(size_t block, double score);
 
-    std::span<uint32_t> found;
-
-    /// Orders the rows that were found, the most promising first.
-    void sort_found();
-
-    /// Removes the most promising of more than n rows from `found`, and returns
-    /// them.
-    std::vector<uint32_t> take_promising(size_t n);
-
-    /// Removes the rows from `found` that may not have a score of at most
-    /// `score`.
-    void keep_possible(double score);
-
     /// Of all calls, in units of the time in which an entry is read.
     size_t time = 0;
 
-    /// Whether a row that was found may have this score.
-    bool may_have(uint32_t number, double score) {
+    /// A row that was found.
+    uint32_t row(uint32_t number) const;
+
+    void set_score(double score) {
         if (score != last_score || num_read != read_at_last) {
             set_required(score);
         }
-        return sums[number] >= last_required.at(lists.weights[begin + number]);
     }
 
-    /// A row that was found.
-    uint32_t row(uint32_t number) const;
+    double margin(uint32_t number) const {
+        return sums[number] - last_required.at(lists.weights[begin + number]);
+    }
 
    private:
     struct Term {
@@ -130,7 +120,6 @@ class SparseScan {
     std::vector<double> left, mass_left;
 
     std::unique_ptr<uint32_t[]> positions; ///< memory of `found`
-    std::vector<uint64_t> keys;            ///< memory of sort_found
     size_t begin = 0, end = 0;             ///< of the block
     size_t num_read = 0; ///< terms that are in the sums; full ones are one
     std::unique_ptr<int16_t[]> sums; ///< in steps
@@ -148,7 +137,7 @@ class SparseScan {
     size_t length_of_next() const;
     size_t length_of_levels() const;
     size_t read_levels();
-    void set_score(double score);
+    void set_least(double score);
     void set_required(double score);
     void begin_block(size_t first, size_t last);
     void find_entries(size_t term);
@@ -157,7 +146,6 @@ class SparseScan {
     Line required(size_t term) const;
     size_t num_needed() const;
     double least_required(const Line& line) const;
-    void set_keys();
 };
 
 } // namespace faiss_ext

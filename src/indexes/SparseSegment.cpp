@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "indexes/SparseSegment.h"
 
-#include <limits>
 #include <numeric>
 #include <span>
 
 #include "core/errors.h"
 #include "core/scratch.h"
 #include "indexes/SparseScan.h"
-#include "indexes/SumBound.h"
 #include "indexes/blocked_scan.h"
 
 namespace faiss_ext {
@@ -193,103 +191,33 @@ void SparseSegment::set_first_bound(
     hits.set_bound(first.bound());
 }
 
-namespace {
-
-/// Sums of dense queries with the rows of lists, of which some are made dense
-/// at a time.
-struct DenseSums {
-    const AppendedRows& all;
-    const SparseLists& lists;
-    const SharedSum& sum;
-    const size_t n, d;
-    const float* const x; ///< queries, size n * d
-
-    static constexpr size_t at_a_time = 64;
-    const Scratch rows{at_a_time * d};
-
-    /// Writes sums with the rows from `begin` to `end`, n * (end - begin).
-    void get(size_t begin, size_t end, float* sums) const {
-        std::fill_n(rows.get(), (end - begin) * d, 0.0f);
-        for (size_t i = begin; i < end; i++) {
-            const SparseRow row = all[lists.order[i]];
-            float* to = &rows[(i - begin) * d];
-            for (size_t at = 0; at < row.size(); at++) {
-                to[row.columns[at]] = lists.scale(i) * row.values[at];
-            }
-        }
-        sum.terms->block(n, x, end - begin, rows.get(), d, sums);
-    }
-};
-
-} // namespace
-
-/** Compares rows some at a time, because comparisons lower the bound.
- *
- * @param n         rows, the most promising first
- * @param may_have  may_have(i) tells whether row i may have a score of
- *                  hits.bound()
- * @param row_of    row_of(i) is the row
- */
-template <class MayHave, class RowOf>
-void SparseSegment::compare_promising(
+/// Compares the rows that a scan found, some at a time, because comparisons
+/// lower the bound.
+template <class Scan>
+void SparseSegment::compare_found(
         const SparseSearch& how,
-        size_t n,
-        MayHave&& may_have,
-        RowOf&& row_of,
+        Scan& scan,
         SparseHits& hits) const {
-    constexpr size_t at_a_time = 16;
+    constexpr size_t few = 16, many = 256;
     std::vector<uint32_t> rows;
-    for (size_t i = 0; i < n;) {
+    if (!hits.are_within() && scan.found.size() > many) {
+        // the nearest ones exclude most others, which need not be sorted
+        for (const uint32_t number : scan.take_promising(few, hits.bound())) {
+            rows.push_back(scan.row(number));
+        }
+        compare(how, rows, hits);
+        scan.keep_possible(hits.bound());
+    }
+    scan.sort_found(hits.bound());
+    for (size_t i = 0; i < scan.found.size();) {
         rows.clear();
-        for (; i < n && rows.size() < at_a_time; i++) {
-            if (may_have(i)) {
-                rows.push_back(row_of(i));
+        for (; i < scan.found.size() && rows.size() < few; i++) {
+            if (scan.may_have(scan.found[i], hits.bound())) {
+                rows.push_back(scan.row(scan.found[i]));
             }
         }
         compare(how, rows, hits);
     }
-}
-
-/** Compares the rows that may be needed by their sums, from the most promising
- * one on.
- *
- * @param weights  of the rows
- * @param sum_of   sum_of(number) is the sum with a row
- * @param row_of   row_of(number) is the row
- */
-template <class SumOf, class RowOf>
-void SparseSegment::compare_found(
-        const SparseSearch& how,
-        std::span<const float> weights,
-        SumOf&& sum_of,
-        RowOf&& row_of,
-        SparseHits& hits) const {
-    const double error =
-            SparseScan::relative_error(how.query.components().size());
-    float score = std::numeric_limits<float>::quiet_NaN();
-    SharedSum::Least least;
-    const auto margin = [&](uint32_t j) {
-        if (score != hits.bound()) {
-            score = hits.bound();
-            least = least_with_error(*how.sum, score, how.weight, error);
-            least.slope = std::max(least.slope, 0.0);
-        }
-        return sum_of(j) - (least.offset + least.slope * weights[j]);
-    };
-    std::vector<std::pair<float, uint32_t>> found; // -margin, number
-    for (uint32_t j = 0; j < weights.size(); j++) {
-        const double m = margin(j);
-        if (m >= 0) {
-            found.emplace_back(float(-m), j);
-        }
-    }
-    std::sort(found.begin(), found.end());
-    compare_promising(
-            how,
-            found.size(),
-            [&](size_t i) { return margin(found[i].second) >= 0; },
-            [&](size_t i) { return row_of(found[i].second); },
-            hits);
 }
 
 void SparseSegment::search_dense(const DenseQueries& given, SparseHits* hits)
@@ -314,32 +242,14 @@ void SparseSegment::search_dense(const DenseQueries& given, SparseHits* hits)
             set_first_bound(queries[i], std::move(rows), hits[i]);
         }
     }
-    const DenseSums dense{all, *current, *queries[0].sum, n, given.d, given.x};
-    constexpr size_t rows_per_sum = DenseSums::at_a_time;
-    // rows whose sums are kept together, so that the nearest are compared first
-    constexpr size_t together = 4096;
-    const Scratch sums(n * together);
-    const auto compare_with = [&](size_t first, size_t last) {
-        for_chunks(first, last, rows_per_sum, [&](size_t begin, size_t end) {
-            dense.get(begin, end, &sums[(begin - first) * n]);
-        });
+    DenseScan scan(all, *current, given);
+    for_chunks(0, num_rows, scan.block_size(), [&](size_t begin, size_t end) {
+        scan.set_block(begin, end);
         for (size_t i = 0; i < n; i++) {
-            const auto sum_of = [&](size_t number) {
-                const size_t begin = number / rows_per_sum * rows_per_sum;
-                const size_t m = std::min(rows_per_sum, last - first - begin);
-                return sums[begin * n + i * m + number - begin];
-            };
-            compare_found(
-                    queries[i],
-                    {&current->weights[first], last - first},
-                    sum_of,
-                    [&](uint32_t number) {
-                        return current->order[first + number];
-                    },
-                    hits[i]);
+            scan.find(i, hits[i].bound());
+            compare_found(queries[i], scan, hits[i]);
         }
-    };
-    for_chunks(0, num_rows, together, compare_with);
+    });
     for (size_t i = 0; i < n; i++) {
         compare_all(queries[i], num_rows, size(), hits[i]);
     }
@@ -359,26 +269,8 @@ void SparseSegment::scan_lists(
     }
     const std::vector<uint32_t> blocks = scan.blocks();
     for_chunks(0, idx_t(blocks.size()), 1, [&](size_t begin, size_t) {
-        constexpr size_t few = 16, many = 256;
         scan.find(blocks[begin], hits.bound());
-        if (!hits.are_within() && scan.found.size() > many) {
-            // the nearest ones exclude most others, which need not be sorted
-            std::vector<uint32_t> rows = scan.take_promising(few);
-            for (uint32_t& row : rows) {
-                row = scan.row(row);
-            }
-            compare(how, rows, hits);
-            scan.keep_possible(hits.bound());
-        }
-        scan.sort_found();
-        compare_promising(
-                how,
-                scan.found.size(),
-                [&](size_t i) {
-                    return scan.may_have(scan.found[i], hits.bound());
-                },
-                [&](size_t i) { return scan.row(scan.found[i]); },
-                hits);
+        compare_found(how, scan, hits);
     });
 }
 

@@ -21,6 +21,7 @@
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/kernels/Kernel.h>
 
+#include "indexes/DenseScan.h"
 #include "indexes/SparseLists.h"
 #include "kernels/SparseQuery.h"
 #include "simd/top_k.h"
@@ -79,13 +80,6 @@ struct SparseSearch {
     float weight;                 ///< of the query
     bool is_histogram;            ///< whether no component is negative
     const faiss::IDSelector* sel; ///< of places; may be null
-};
-
-/// Queries as dense vectors of dimension d.
-struct DenseQueries {
-    std::span<const SparseSearch> searches;
-    size_t d;
-    const float* x;
 };
 
 /** Up to 65,536 sparse vectors, some of which may be removed.
@@ -175,20 +169,9 @@ class SparseSegment {
             size_t begin,
             size_t end,
             SparseHits& hits) const;
-    template <class MayHave, class RowOf>
-    void compare_promising(
-            const SparseSearch& how,
-            size_t n,
-            MayHave&& may_have,
-            RowOf&& row_of,
-            SparseHits& hits) const;
-    template <class SumOf, class RowOf>
-    void compare_found(
-            const SparseSearch& how,
-            std::span<const float> weights,
-            SumOf&& sum_of,
-            RowOf&& row_of,
-            SparseHits& hits) const;
+    template <class Scan>
+    void compare_found(const SparseSearch& how, Scan& scan, SparseHits& hits)
+            const;
     void scan_lists(
             const SparseLists& lists,
             const SparseSearch& how,

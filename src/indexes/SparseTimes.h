@@ -15,13 +15,13 @@ namespace faiss_ext {
 /// use it in parallel.
 class SparseTimes {
    public:
-    /// Queries that are compared with dense rows together.
-    static constexpr idx_t block = 32;
+    /// Fewer queries are not compared with dense rows.
+    static constexpr idx_t least_queries = 32;
 
     /// In the part of the vectors that was searched.
     struct Seconds {
         double by_lists; ///< of a query, for each of its components
-        double by_dense; ///< of a query in a block
+        double by_dense; ///< of a query among many
 
         /// Whether dense rows are faster for n queries.
         bool is_dense_faster(idx_t n, size_t components) const {

@@ -36,7 +36,7 @@ using Order = std::vector<idx_t>;
         const char* method) {
     throw UnsupportedError(
             AnyIndex(index).class_name() + "::" + method +
-            ": the index takes no sparse vectors; KFlat(...,store=sparse) does, and so do indexes behind a hash or a map of this library, with store=sparse in Refine(KFlat(...))");
+            ": the index takes no sparse vectors; KFlat(...,store=sparse) does, and so do indexes behind a hash or a map of this library, with store=sparse in Refine(KFlat(...)); FAISS's own transformations, such as PCA, take none");
 }
 
 /// The table of ids of an index, which may be the index itself; or null.

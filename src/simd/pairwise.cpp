@@ -66,9 +66,9 @@ struct Chi2 {
         const Tag tag;
         const Vec bottom = hn::Max(hn::Add(x, y), hn::Set(tag, tiny));
         // as x (y / (x + y)), since the product of x and y could underflow
-        const Vec half =
-                hn::Mul(hn::Min(x, y), quotient(hn::Max(x, y), bottom));
-        return hn::Add(sum, hn::Add(half, half));
+        const Vec low = hn::Min(x, y);
+        return hn::MulAdd(
+                hn::Add(low, low), quotient(hn::Max(x, y), bottom), sum);
     }
 };
 

@@ -65,6 +65,41 @@ size_t positions_at_least_target(
     return count;
 }
 
+size_t float_positions_target(
+        size_t n,
+        const float* HWY_RESTRICT sums,
+        const float* HWY_RESTRICT weights,
+        float offset,
+        float slope,
+        uint32_t first,
+        uint32_t* HWY_RESTRICT found) {
+    const hn::CappedTag<float, 16> tag;
+    const hn::RebindToUnsigned<decltype(tag)> positions;
+    const size_t lanes = hn::Lanes(tag);
+    const auto offsets = hn::Set(tag, offset), slopes = hn::Set(tag, slope);
+    size_t count = 0, i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        const auto needed =
+                hn::MulAdd(slopes, hn::LoadU(tag, weights + i), offsets);
+        const auto at_least = hn::Ge(hn::LoadU(tag, sums + i), needed);
+        if (hn::AllFalse(tag, at_least)) {
+            continue;
+        }
+        const auto is_found = hn::RebindMask(positions, at_least);
+        hn::StoreU(
+                hn::Compress(
+                        hn::Iota(positions, first + uint32_t(i)), is_found),
+                positions,
+                found + count);
+        count += hn::CountTrue(positions, is_found);
+    }
+    for (; i < n; i++) {
+        found[count] = first + uint32_t(i);
+        count += sums[i] >= offset + slope * weights[i];
+    }
+    return count;
+}
+
 void add_levels_target(
         size_t num_tables,
         const uint8_t* const* HWY_RESTRICT tables,
@@ -143,6 +178,20 @@ size_t positions_at_least(
         uint32_t* found) {
     return HWY_DYNAMIC_DISPATCH(positions_at_least_target)(
             n, sums, weights, offset, slope, least, found);
+}
+
+HWY_EXPORT(float_positions_target);
+
+size_t positions_at_least(
+        size_t n,
+        const float* sums,
+        const float* weights,
+        float offset,
+        float slope,
+        uint32_t first,
+        uint32_t* found) {
+    return HWY_DYNAMIC_DISPATCH(float_positions_target)(
+            n, sums, weights, offset, slope, first, found);
 }
 
 HWY_EXPORT(add_levels_target);

@@ -23,6 +23,22 @@ size_t positions_at_least(
         float least,
         uint32_t* found);
 
+/** Finds the positions i with sums[i] >= offset + slope * weights[i], in
+ * ascending order. Returns their number. NaN selects none. The right side is
+ * rounded to float.
+ *
+ * @param first  is added to the positions
+ * @param found  size n + 16; the first ones are the result
+ */
+size_t positions_at_least(
+        size_t n,
+        const float* sums,
+        const float* weights,
+        float offset,
+        float slope,
+        uint32_t first,
+        uint32_t* found);
+
 /** Adds numbers from tables, chosen by levels of four bits, to sums:
  * sums[i] += sum_j tables[j][level of row i in levels[j]], modulo 2^16.
  *

@@ -285,6 +285,14 @@ def test_bad_input(index, what):
     assert index.ntotal == 30
 
 
+def test_auto_is_sparse():
+    index = faiss.index_factory(D, "KFlat(jaccard,store=auto)")
+    assert isinstance(index, faiss_ext.IndexSparseKernel)
+    assert faiss_ext.index_to_string(index) == "KFlat(jaccard,store=sparse)"
+    with pytest.raises(RuntimeError, match="dense"):
+        faiss_ext.IndexFlatKernel(D, faiss_ext.kernel_factory("jaccard"), faiss.METRIC_L2, "auto")
+
+
 def test_other_indexes_say_what_takes_them():
     for string in ("KFlat(chi2)", "HNSW16,KFlat(chi2)", "AHK64(chi2),BFlat,Refine(KFlat(chi2))"):
         index = faiss.index_factory(D, string)
