@@ -190,7 +190,7 @@ SparseTimes::Seconds SparseBatch::measure(
         }
         return least;
     };
-    constexpr idx_t sampled = 4, most = 128;
+    constexpr idx_t sampled = 8, most = 128;
     const idx_t components = x.indptr[sampled] - x.indptr[0];
     const idx_t together = std::min({x.n, most, most_dense_queries(x.d)});
     return {seconds_of(sampled, false) / std::max<double>(1, components),
