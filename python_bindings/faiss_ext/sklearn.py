@@ -680,6 +680,13 @@ class KernelNeighborsTransformer(_IndexNeighbors):
 
         distances, indices = transformer.kneighbors(X, n_neighbors=15)
         umap.UMAP(n_neighbors=15, precomputed_knn=(indices, distances))
+
+    scanpy takes the transformer itself, also for sparse counts::
+
+        transformer = KernelNeighborsTransformer(
+            "KFlat(jaccard,store=sparse)", n_neighbors=15)
+        scanpy.pp.neighbors(
+            cells, n_neighbors=15, use_rep="X", transformer=transformer)
     """
 
     def __init__(

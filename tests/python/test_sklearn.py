@@ -365,6 +365,18 @@ def test_umap():
     assert embedded.shape == (150, 2) and np.isfinite(embedded).all()
 
 
+def test_scanpy():
+    scanpy, anndata = pytest.importorskip("scanpy"), pytest.importorskip("anndata")
+    x = sparse_texts()
+    cells = anndata.AnnData(x)
+    transformer = KernelNeighborsTransformer("KFlat(jaccard,store=sparse)", n_neighbors=5)
+    scanpy.pp.neighbors(cells, n_neighbors=5, use_rep="X", transformer=transformer)
+    graph = cells.obsp["distances"]
+    expected = KernelNeighborsTransformer("KFlat(jaccard,store=sparse)", n_neighbors=5).fit_transform(x)
+    assert graph.shape == (x.shape[0],) * 2 and (graph != expected).nnz == 0
+    assert cells.obsp["connectivities"].nnz > 0
+
+
 # ---------------------------------------------------- parameters and copies
 
 @pytest.mark.parametrize(
