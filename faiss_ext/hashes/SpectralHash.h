@@ -70,6 +70,10 @@ struct SpectralHash : KernelHash {
 
    protected:
     void learn(idx_t n, const float* x) override;
+    bool learn_sparse(const SparseVectors& x) override;
+
+   private:
+    void check_training(idx_t n) const;
 };
 
 } // namespace faiss_ext

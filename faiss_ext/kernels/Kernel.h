@@ -153,7 +153,8 @@ struct Kernel : HasFields {
             size_t d,
             const char* where) const;
 
-    /// Does check_input for sparse vectors.
+    /// Does check_input for sparse vectors. If norm_of_unshared is l2, lengths
+    /// must be within the range of float.
     void check_sparse_input(const CanonicalVectors& x, const char* where) const;
 
     /// If k(x, x) and k(y, y) are at most this, k(x, y) and the squared

@@ -40,7 +40,8 @@ struct NormalizedKernel : WrappedKernel {
  * if one of them is 0. String: `cosine`.
  *
  * Vectors whose squared length exceeds the range of float, or is so small that
- * it would lose digits, are scaled by a power of two first.
+ * it would lose digits, are scaled by a power of two first. Sparse vectors
+ * whose length exceeds the range of float are an error.
  */
 struct CosineKernel : Kernel {
     void block(

@@ -231,10 +231,11 @@ class _IndexNeighbors(
         except (RuntimeError, TypeError, ValueError):
             return False
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._takes_sparse()
-        return tags
+    if hasattr(BaseEstimator, "__sklearn_tags__"):  # from scikit-learn 1.6 on
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.input_tags.sparse = self._takes_sparse()
+            return tags
 
     def _vectors(self, X, reset):
         """X in the form that the index takes.

@@ -250,7 +250,11 @@ std::vector<float> CenteredHash::learn_mean(
 
 bool CenteredHash::learn_sparse(const SparseVectors& x) {
     SparseRows space;
-    if (rot != Rotation::random || !sparse_features(x.slice(0, 0), space)) {
+    if (rot != Rotation::random) {
+        check_rotated_features(num_features()); // before dense copies
+        return false;
+    }
+    if (!sparse_features(x.slice(0, 0), space)) {
         return false;
     }
     FAISS_EXT_THROW_IF_NOT_MSG(

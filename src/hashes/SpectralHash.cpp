@@ -170,7 +170,8 @@ void SpectralHash::restore() {
     FAISS_EXT_THROW_IF_NOT_MSG(fits, "the parts of the hash are inconsistent");
 }
 
-void SpectralHash::learn(idx_t n, const float* x) {
+/// Throws unless the hash can learn from n vectors.
+void SpectralHash::check_training(idx_t n) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             n >= 2,
             "train: %" PRId64 " vectors, expected at least 2",
@@ -180,6 +181,15 @@ void SpectralHash::learn(idx_t n, const float* x) {
             "train: the vectors have %d dimensions, expected at most %d",
             d_in,
             most_dimensions);
+}
+
+bool SpectralHash::learn_sparse(const SparseVectors& x) {
+    check_training(x.n); // before dense copies
+    return false;
+}
+
+void SpectralHash::learn(idx_t n, const float* x) {
+    check_training(n);
     const int r = std::min(nbits, d_in);
     const Floats directions = principal_directions(n, x, d_in, r, seed);
     const Ranges ranges(DenseProjection(d_in, r, directions.data()), n, x);

@@ -137,6 +137,14 @@ struct Quantisation {
 
 } // namespace
 
+void check_rotated_features(int num_features) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            num_features <= most_components,
+            "train: rot=pca and rot=itq support at most %d dimensions of features, but there are %d; use rot=random",
+            most_components,
+            num_features);
+}
+
 std::unique_ptr<DenseProjection> learn_rotation(
         CenteredHash::Rotation rot,
         const FeatureSample& sample,
@@ -147,11 +155,7 @@ std::unique_ptr<DenseProjection> learn_rotation(
             sample.n >= 2,
             "train: 1 vector, expected at least 2 to find principal directions");
     const size_t d = sample.size, r = std::min<size_t>(nbits, d);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            sample.size <= most_components,
-            "train: rot=pca and rot=itq support at most %d dimensions of features, but there are %d; use rot=random",
-            most_components,
-            sample.size);
+    check_rotated_features(sample.size);
     const Floats directions = principal_directions(sample, r, verbose);
     const Floats columns = transposed(r, d, directions);
     const DenseProjection onto_columns(int(r), int(d), columns.data());

@@ -23,10 +23,13 @@ struct FeatureSample {
     std::function<void(idx_t i0, idx_t m, float* features)> compute;
 };
 
+/// Throws if there are more than 8,192 features.
+void check_rotated_features(int num_features);
+
 /** Trains the projection onto nbits hyperplanes for a CenteredHash::Rotation
  * other than `random`.
  *
- * Throws if the features have more than 8,192 components.
+ * Throws as check_rotated_features.
  */
 std::unique_ptr<DenseProjection> learn_rotation(
         CenteredHash::Rotation rot,

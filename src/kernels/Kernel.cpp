@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "core/check.h"
@@ -149,11 +151,46 @@ void Kernel::check_self_values(
     });
 }
 
+namespace {
+
+/// Throws if the length of a vector exceeds the range of float.
+void check_lengths(const SparseVectors& x, const char* where) {
+    if (x.n == 0) {
+        return;
+    }
+    constexpr double largest = std::numeric_limits<float>::max();
+    constexpr float always_short = 1e33f; // in up to 2^31 dimensions
+    const float* values = x.values + x.indptr[0];
+    if (simd::max_abs(x.indptr[x.n] - x.indptr[0], values) <= always_short) {
+        return;
+    }
+    for (idx_t i = 0; i < x.n; i++) {
+        double square = 0;
+        for (const float v : SparseRow::of(x, i).values) {
+            square += double(v) * v;
+        }
+        FAISS_EXT_THROW_VECTOR_IF_NOT(
+                std::sqrt(square) <= largest,
+                i,
+                format_message("%s: the length of ", where),
+                format_message(
+                        " is %g, expected at most %g; scale the vectors down",
+                        std::sqrt(square),
+                        largest));
+    }
+}
+
+} // namespace
+
 void Kernel::check_sparse_input(const CanonicalVectors& x, const char* where)
         const {
     for_components(x.get(), [&](size_t size, const float* values) {
         check_input(1, values, size, where);
     });
+    // the norm of components that another vector does not have is a float
+    if (norm_of_unshared() == ComponentNorm::l2 && is_normalized()) {
+        check_lengths(x.get(), where);
+    }
 }
 
 float Kernel::operator()(const float* x, const float* y, size_t d) const {

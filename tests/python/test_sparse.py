@@ -285,6 +285,30 @@ def test_bad_input(index, what):
     assert index.ntotal == 30
 
 
+@pytest.mark.parametrize("kernel", ["cosine", "exponential(cosine,scale=2)"])
+def test_lengths_beyond_the_range_of_float(kernel):
+    dense = np.full((3, D), 1e37, "float32")
+    dense[1, 0] = 0
+    index = faiss.index_factory(D, f"KFlat({kernel},store=sparse)", faiss.METRIC_INNER_PRODUCT)
+    index.add(sparse.csr_array(dense))
+    values = faiss_ext.kernel_factory(kernel).gram(dense)
+    np.testing.assert_allclose(index.search(sparse.csr_array(dense), 3)[0], -np.sort(-values), rtol=1e-5)
+    dense[2] = 9e37
+    for call in (index.add, lambda x: index.search(x, 1), faiss_ext.kernel_factory(kernel).gram):
+        with pytest.raises(RuntimeError, match=r"length of vector 2 is .*at most 3.4.*e\+38"):
+            call(sparse.csr_array(dense))
+    assert index.ntotal == 3
+
+
+@pytest.mark.parametrize("string", ["RHBE8(rot=pca),BFlat", "AHK8(chi2,rot=itq),BFlat", "SH8,BFlat"])
+def test_too_many_columns_are_refused_before_dense_copies(string):
+    d = 2**31 - 1 if "chi2" not in string else 10**8
+    x = sparse.csr_array((np.ones(20, "float32"), (np.arange(20), np.arange(20))), shape=(20, d))
+    index = faiss.index_factory(d, string)
+    with pytest.raises(RuntimeError, match="at most 8192 dimensions|expected at most 8192"):
+        index.train(x)
+
+
 def test_auto_is_sparse():
     index = faiss.index_factory(D, "KFlat(jaccard,store=auto)")
     assert isinstance(index, faiss_ext.IndexSparseKernel)
