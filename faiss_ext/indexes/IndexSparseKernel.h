@@ -40,10 +40,9 @@ struct SparseRow;
  * Later vectors are compared one by one, until they are a quarter of all; the
  * next search then adds them to the lists.
  *
- * If at least a sixteenth of the components is not 0, a search for 32 queries
- * or more may make some vectors dense at a time and compare these with the
- * queries. The first such search measures whether this is faster than the
- * lists. Results are the same.
+ * If at least a sixteenth of the components is not 0, a search may make some
+ * vectors dense at a time and compare these with the queries. The first search
+ * measures when this is faster than the lists. Results are the same.
  *
  * If it is read with IO_FLAG_MMAP, the vectors stay in the file, and the index
  * can only be searched. Its lists are in memory.

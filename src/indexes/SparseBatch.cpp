@@ -36,11 +36,9 @@ bool are_many_components(const SparseBatch::Segments& segments, idx_t d) {
 
 /// Most queries that have dense copies together.
 idx_t most_dense_queries(idx_t d) {
-    constexpr idx_t most_components = 1 << 22;
+    constexpr idx_t most_components = 1 << 22, always = 32;
     return std::clamp<idx_t>(
-            most_components / d,
-            SparseTimes::least_queries,
-            DenseScan::most_queries);
+            most_components / d, always, DenseScan::most_queries);
 }
 
 bool is_histogram(const SparseRow& row) {
@@ -122,22 +120,27 @@ SparseBatch::Hits SparseBatch::search(
             segment->prepare(kernel, *sum, x.d);
         }
     }
-    bool is_dense = false;
-    if (sum && x.n >= SparseTimes::least_queries &&
-        are_many_components(segments, x.d)) {
-        is_dense = times.get(num_components(segments), [&] {
-                            return measure(*sum, empty);
-                        }).is_dense_faster(x.n, x.indptr[x.n] - x.indptr[0]);
-    }
     const idx_t threads = omp_get_max_threads();
     // with few queries, threads divide the segments
     const idx_t num_slices = std::clamp<idx_t>(
             2 * threads / x.n, 1, std::max<idx_t>(segments.size(), 1));
-    const idx_t block = is_dense && num_slices == 1
-            ? std::clamp<idx_t>(x.n / threads, 1, most_dense_queries(x.d))
-            : 1;
+    const auto num_blocks_of = [&](idx_t block) {
+        return (x.n + block - 1) / block;
+    };
+    idx_t block = 1;
+    bool is_dense = false;
+    if (sum && are_many_components(segments, x.d)) {
+        const idx_t dense_block = num_slices > 1
+                ? 1
+                : std::clamp<idx_t>(x.n / threads, 1, most_dense_queries(x.d));
+        const SparseTimes::Seconds seconds = times.get(
+                num_components(segments), [&] { return measure(*sum, empty); });
+        is_dense = seconds.is_dense_faster(
+                x.n, num_blocks_of(dense_block), x.indptr[x.n] - x.indptr[0]);
+        block = is_dense ? dense_block : 1;
+    }
     std::vector<SparseHits> found(x.n * num_slices, empty);
-    const idx_t num_blocks = (x.n + block - 1) / block;
+    const idx_t num_blocks = num_blocks_of(block);
     parallel_blocks(num_blocks * num_slices, 1, [&](idx_t task, idx_t) {
         const idx_t begin = task / num_slices * block;
         const SparseVectors some = x.slice(begin, std::min(begin + block, x.n));
@@ -164,17 +167,25 @@ SparseBatch::Hits SparseBatch::search(
 }
 
 /// Measures the times of some of the queries in the first segment, on this
-/// thread.
+/// thread. If there are few queries, they are searched several times.
 SparseTimes::Seconds SparseBatch::measure(
         const SharedSum& sum,
         const SparseHits& empty) const {
     const SparseSegment& segment = *segments.front();
-    // the least time of two searches for the first queries
+    const idx_t few = 4, some_lists = 8;
+    const idx_t many = std::min<idx_t>(64, most_dense_queries(x.d));
+    AppendedRows rows;
+    for (idx_t i = 0; i < many; i++) {
+        rows.append(SparseRow::of(x, i % x.n));
+    }
+    std::vector<int64_t> indptr;
+    const SparseVectors sample = rows.vectors(x.d, indptr);
+    // the least time of two searches for the first n
     const auto seconds_of = [&](idx_t n, bool is_dense) {
         double least = std::numeric_limits<double>::infinity();
         for (int turn = 0; turn < 2; turn++) {
             const double start = thread_seconds();
-            const SparseVectors some = x.slice(0, n);
+            const SparseVectors some = sample.slice(0, n);
             const Searches searches(*this, &sum, some);
             std::vector<SparseHits> hits(n, empty);
             if (is_dense) {
@@ -190,11 +201,14 @@ SparseTimes::Seconds SparseBatch::measure(
         }
         return least;
     };
-    constexpr idx_t sampled = 8, most = 128;
-    const idx_t components = x.indptr[sampled] - x.indptr[0];
-    const idx_t together = std::min({x.n, most, most_dense_queries(x.d)});
-    return {seconds_of(sampled, false) / std::max<double>(1, components),
-            seconds_of(together, true) / double(together)};
+    const double of_few = seconds_of(few, true);
+    const double of_many = seconds_of(many, true);
+    const double by_dense =
+            std::max(0.0, of_many - of_few) / double(many - few);
+    const double components = std::max<double>(1, sample.indptr[some_lists]);
+    return {seconds_of(some_lists, false) / components,
+            std::max(0.0, of_few - double(few) * by_dense),
+            by_dense};
 }
 
 } // namespace faiss_ext

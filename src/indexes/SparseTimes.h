@@ -15,17 +15,17 @@ namespace faiss_ext {
 /// use it in parallel.
 class SparseTimes {
    public:
-    /// Fewer queries are not compared with dense rows.
-    static constexpr idx_t least_queries = 32;
-
     /// In the part of the vectors that was searched.
     struct Seconds {
-        double by_lists; ///< of a query, for each of its components
-        double by_dense; ///< of a query among many
+        double by_lists;  ///< of a query, for each of its components
+        double for_block; ///< to make rows dense for a block of queries
+        double by_dense;  ///< of a query in a block
 
-        /// Whether dense rows are faster for n queries.
-        bool is_dense_faster(idx_t n, size_t components) const {
-            return double(n) * by_dense < by_lists * double(components);
+        /// Whether dense rows are faster for n queries in blocks.
+        bool is_dense_faster(idx_t n, idx_t num_blocks, size_t components)
+                const {
+            return double(num_blocks) * for_block + double(n) * by_dense <
+                    by_lists * double(components);
         }
     };
 
