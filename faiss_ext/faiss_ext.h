@@ -63,7 +63,9 @@
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/AdditiveKernel.h>
 #include <faiss_ext/kernels/BandwidthKernel.h>
+#include <faiss_ext/kernels/BitKernel.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/kernels/DiceKernel.h>
 #include <faiss_ext/kernels/ExpChi2Kernel.h>
 #include <faiss_ext/kernels/ExponentialKernel.h>
 #include <faiss_ext/kernels/GaussianKernel.h>

@@ -17,6 +17,7 @@
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/JaccardKernel.h>
 
 #include "testing.h"
 

@@ -10,19 +10,17 @@
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
-#include <faiss_ext/kernels/JaccardKernel.h>
+#include <faiss_ext/kernels/BitKernel.h>
 
 namespace faiss_ext {
 
-/** Exact search under the Jaccard kernel among packed bits, such as sets or
- * fingerprints of molecules. In chemistry the kernel is called Tanimoto
- * similarity.
- *
- *     k(x, y) = |x AND y| / |x OR y|, and 1 if both are all zeros
+/** Exact search under a similarity of packed bits (BitKernel), such as sets or
+ * fingerprints of molecules. The Jaccard kernel is called Tanimoto similarity
+ * in chemistry.
  *
  * Distances are integers, as in every binary index: 1 - k in units of 2^-30. An
- * index can have up to 32,768 bits. Up to this number, different kernel values
- * have different distances, so the order is exact.
+ * index can have up to 32,768 bits. Up to this number, different values of the
+ * Jaccard kernel have different distances, so the order is exact.
  *
  *     std::unique_ptr<faiss::IndexBinary> index =
  *             index_binary_factory(2048, "BKFlat(jaccard)");
@@ -30,37 +28,44 @@ namespace faiss_ext {
  *     index->search(nq, queries, 10, distances, labels);
  *     double k = IndexBinaryFlatKernel::kernel_value(distances[0]);
  *
- * String: `BKFlat(jaccard)`.
+ * String: `BKFlat(jaccard)`, or another BitKernel, as `BKFlat(tversky(alpha=1,
+ * beta=0))`.
  *
  * Results are ordered by distance and then by id. If there are fewer than k,
  * the rest have id -1 and the largest distance. After a removal, later codes
  * move up to smaller ids, as in faiss::IndexBinaryFlat.
  *
- * The codes are stored by their number of ones. The kernel value is at most the
- * smaller number of ones divided by the larger. A search therefore begins with
- * the codes that have as many ones as the query, and ends when no better code
- * can follow.
+ * The codes are stored by their number of ones, which bounds the kernel value:
+ * that of the Jaccard kernel is at most the smaller number of ones divided by
+ * the larger. A search therefore begins with the codes that have as many ones
+ * as the query, and ends when no better code can follow. If d is a multiple of
+ * 64 from 1,024 on, codes are first compared as folded to 512 bits, if few
+ * enough of them can be of interest. Results are the same.
  *
- * A code takes d / 8 + 8 bytes of memory. The first removal or replacement by
- * ids of your own adds 8 bytes per code.
+ * A code takes d / 8 + 8 bytes of memory, and 64 more if it is folded. The
+ * first removal or replacement by ids of your own adds 8 bytes per code.
  *
  * Source of the bound: S. J. Swamidass and P. Baldi, Bounds and algorithms for
  * fast exact searches of chemical fingerprints in linear and sublinear time, J.
  * Chem. Inf. Model. 2007.
  */
 struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
-    ClonePtr<JaccardKernel> kernel;
+    ClonePtr<BitKernel> kernel;
 
     /// The codes with the same number of ones, in any order.
     struct List {
         std::vector<idx_t> ids;
-        std::vector<uint8_t> codes; ///< size ids.size() * code_size
+        std::vector<uint8_t> codes;  ///< size ids.size() * code_size
+        std::vector<uint8_t> folded; ///< of the same codes, or empty
     };
 
     std::vector<List> lists; ///< by the number of ones, size d + 1
 
     /// @param d  number of bits, a multiple of 8 up to 32,768
     explicit IndexBinaryFlatKernel(int d);
+
+    /// @param kernel  is copied
+    IndexBinaryFlatKernel(int d, const BitKernel& kernel);
     IndexBinaryFlatKernel() = default;
 
     /// The kernel value of a distance, which must not be negative. It is 0 for
@@ -118,6 +123,10 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     std::vector<uint64_t> places;
 
     void check_lists() const;
+    void append(List& list, size_t n, const idx_t* ids, const uint8_t* codes);
+    void move_code(List& list, size_t from, size_t to);
+    void truncate(List& list, size_t n);
+    void reserve(List& list, size_t more);
     void fill_places();
     uint64_t place_of(idx_t id) const;
 };

@@ -14,17 +14,13 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
-#include <faiss_ext/kernels/kernel_registry.h>
-
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
-#include "indexes/blocked_scan.h"
-#include "indexes/hamming_hits.h"
+#include "indexes/bit_scan.h"
 #include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
-#include "simd/hamming_scan.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {
@@ -34,201 +30,8 @@ namespace {
 using List = IndexBinaryFlatKernel::List;
 
 constexpr int most_bits = 1 << 15;
-constexpr int64_t one = int64_t(1) << 30; ///< the distance at a kernel of 0
+constexpr int64_t one = largest_bit_distance;
 constexpr int32_t no_distance = std::numeric_limits<int32_t>::max();
-constexpr idx_t query_block = 32;
-
-/** Returns the distance of two codes at Hamming distance h that have `ones`
- * ones together.
- *
- * Of (ones + h) / 2 different ones they share (ones - h) / 2, so 1 - k = 2 h /
- * (ones + h).
- */
-int32_t distance_at(int64_t h, int64_t ones) {
-    return h == 0 ? 0 : int32_t((2 * h * one + (ones + h) / 2) / (ones + h));
-}
-
-/// Returns the smallest Hamming distance at which distance_at exceeds
-/// `distance`.
-uint32_t hamming_bound(int32_t distance, int64_t ones, int d) {
-    if (distance < 0) {
-        return 0;
-    }
-    if (distance >= one) {
-        return d + 1;
-    }
-    // 2 h one / (ones + h) < distance + 1/2, solved for h
-    const int64_t up = (2 * int64_t(distance) + 1) * ones,
-                  down = 4 * one - 2 * int64_t(distance) - 1;
-    return std::max<uint32_t>(1, uint32_t((up + down - 1) / down));
-}
-
-/// Collects the hits of one query.
-struct SetHits : simd::HammingSink {
-    const int d;
-    const faiss::IDSelector* const sel;
-    TopK<int32_t> hits;
-
-    /// @param largest  largest distance of interest
-    SetHits(size_t k, int d, int32_t largest, const faiss::IDSelector* sel)
-            : d(d), sel(sel), hits(k, largest) {
-        keys = buffer;
-        capacity = keys_at_once;
-        make_room = [](simd::HammingSink& sink) {
-            static_cast<SetHits&>(sink).take();
-        };
-    }
-    SetHits(const SetHits&) = delete;
-    SetHits& operator=(const SetHits&) = delete;
-
-    /// Starts a list of codes with list_ones ones. Returns false if none of
-    /// them can be of interest.
-    bool begin(int query_ones, int list_ones, const idx_t* list_ids) {
-        ones = query_ones + list_ones;
-        ids = list_ids;
-        bound = hamming_bound(hits.bound, ones, d);
-        return bound > uint32_t(std::abs(query_ones - list_ones));
-    }
-
-    void take() {
-        for (size_t i = 0; i < size; i++) {
-            const int32_t distance = distance_at(distance_of(keys[i]), ones);
-            const idx_t id = ids[position_of(keys[i])];
-            if (!sel || sel->is_member(id)) {
-                hits.push(distance, id);
-            }
-        }
-        size = 0;
-        bound = hamming_bound(hits.bound, ones, d);
-    }
-
-    /// Ends a list. A lower bound may rule out the next ones, but is worth its
-    /// time only after some more hits.
-    void end() {
-        take();
-        if (hits.scores.size() > hits.k + hits.k / 4) {
-            hits.shrink();
-        }
-    }
-
-   private:
-    static constexpr size_t keys_at_once = 64;
-    int64_t ones = 0; ///< of the query and of a code together
-    const idx_t* ids = nullptr;
-    uint64_t buffer[keys_at_once + simd::hamming_group];
-};
-
-/// Returns the lists that are not empty, by their upper bound on the kernel
-/// value with a query of this many ones, the largest first.
-std::vector<int> in_order_of_bounds(const std::vector<List>& lists, int ones) {
-    std::vector<int> order;
-    const auto push = [&](int l) {
-        if (!lists[l].ids.empty()) {
-            order.push_back(l);
-        }
-    };
-    const int d = int(lists.size()) - 1;
-    int below = ones, above = ones + 1;
-    while (below >= 0 || above <= d) {
-        // compare below / ones with ones / above
-        if (above > d ||
-            (below >= 0 &&
-             int64_t(below) * above >= int64_t(ones) * int64_t(ones))) {
-            push(below--);
-        } else {
-            push(above++);
-        }
-    }
-    return order;
-}
-
-/** Compares queries with all codes that can be of interest.
- *
- * @param k        nearest codes per query
- * @param largest  largest distance of interest
- * @param result   result(query, hits) receives the hits of one query, as a
- *                 TopK from each slice
- */
-template <class Result>
-void scan_all(
-        const IndexBinaryFlatKernel& index,
-        idx_t n,
-        const uint8_t* x,
-        idx_t k,
-        int32_t largest,
-        const faiss::IDSelector* sel,
-        Result&& result) {
-    const size_t code_size = index.code_size, words = (code_size + 7) / 8;
-    std::vector<int> ones(n);
-    std::vector<uint64_t> queries(n * words);
-    for (idx_t q = 0; q < n; q++) {
-        ones[q] = number_of_ones(x + q * code_size, code_size);
-    }
-    // group queries that visit the same lists
-    std::vector<idx_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](idx_t a, idx_t b) {
-        return ones[a] < ones[b];
-    });
-    for (idx_t i = 0; i < n; i++) {
-        std::memcpy(&queries[i * words], x + order[i] * code_size, code_size);
-    }
-    const BlockedScan blocks(n, index.ntotal, query_block, 1, 16384);
-    const auto scan = [&](idx_t q0,
-                          idx_t nq,
-                          idx_t slice,
-                          idx_t,
-                          idx_t,
-                          auto&& found) {
-        std::vector<std::unique_ptr<SetHits>> hits;
-        for (idx_t q = 0; q < nq; q++) {
-            hits.push_back(std::make_unique<SetHits>(
-                    std::min(k, index.ntotal), index.d, largest, sel));
-        }
-        const std::vector<int> visited =
-                in_order_of_bounds(index.lists, ones[order[q0 + nq / 2]]);
-        std::vector<uint64_t> active_queries(nq * words);
-        std::vector<simd::HammingSink*> active;
-        for (size_t v = slice; v < visited.size(); v += blocks.nslices) {
-            const List& list = index.lists[visited[v]];
-            active.clear();
-            for (idx_t q = 0; q < nq; q++) {
-                if (hits[q]->begin(
-                            ones[order[q0 + q]], visited[v], list.ids.data())) {
-                    std::copy_n(
-                            &queries[(q0 + q) * words],
-                            words,
-                            &active_queries[active.size() * words]);
-                    active.push_back(hits[q].get());
-                }
-            }
-            if (active.empty()) {
-                continue;
-            }
-            scan_codes(
-                    active.size(),
-                    active_queries.data(),
-                    0,
-                    list.ids.size(),
-                    list.codes.data(),
-                    code_size,
-                    active.data());
-            for (simd::HammingSink* sink : active) {
-                static_cast<SetHits*>(sink)->end();
-            }
-        }
-        for (idx_t q = 0; q < nq; q++) {
-            found(q0 + q, std::move(hits[q]->hits));
-        }
-    };
-    scan_slices<TopK<int32_t>>(
-            blocks,
-            index.ntotal,
-            scan,
-            [&](idx_t q, std::span<const TopK<int32_t>> found) {
-                result(order[q], found);
-            });
-}
 
 /// Packs the number of a list and a position in it.
 constexpr int position_bits = 48;
@@ -258,7 +61,13 @@ void make_room(std::vector<T>& items, size_t more) {
 
 IndexBinaryFlatKernel::IndexBinaryFlatKernel(int d)
         : IndexBinary(checked_bits(d, "IndexBinaryFlatKernel")),
-          kernel(JaccardKernel()) {
+          kernel(JaccardBitKernel()) {
+    init();
+}
+
+IndexBinaryFlatKernel::IndexBinaryFlatKernel(int d, const BitKernel& kernel)
+        : IndexBinary(checked_bits(d, "IndexBinaryFlatKernel")),
+          kernel(kernel.clone()) {
     init();
 }
 
@@ -299,6 +108,11 @@ void IndexBinaryFlatKernel::init() {
 void IndexBinaryFlatKernel::restore() {
     init();
     check_restorable();
+    for (List& list : lists) {
+        List all;
+        append(all, list.ids.size(), list.ids.data(), list.codes.data());
+        list = std::move(all);
+    }
     const bool ascend =
             std::all_of(lists.begin(), lists.end(), [](const List& list) {
                 return std::is_sorted(list.ids.begin(), list.ids.end());
@@ -352,6 +166,55 @@ void IndexBinaryFlatKernel::check_lists() const {
             int64_t(ntotal));
 }
 
+/// Appends codes that all have the ones of the list. Fails only if there is no
+/// room (reserve).
+void IndexBinaryFlatKernel::append(
+        List& list,
+        size_t n,
+        const idx_t* ids,
+        const uint8_t* codes) {
+    const size_t before = list.ids.size();
+    list.ids.insert(list.ids.end(), ids, ids + n);
+    list.codes.insert(list.codes.end(), codes, codes + n * code_size);
+    if (FoldedCodes::are_used(code_size)) {
+        list.folded.resize((before + n) * FoldedCodes::size);
+        for (size_t i = 0; i < n; i++) {
+            FoldedCodes::fold(
+                    codes + i * code_size,
+                    code_size,
+                    &list.folded[(before + i) * FoldedCodes::size]);
+        }
+    }
+}
+
+/// Overwrites a code with another one of the same list, and its id.
+void IndexBinaryFlatKernel::move_code(List& list, size_t from, size_t to) {
+    const auto move = [&](std::vector<uint8_t>& codes, size_t size) {
+        if (!codes.empty()) {
+            std::memmove(&codes[to * size], &codes[from * size], size);
+        }
+    };
+    list.ids[to] = list.ids[from];
+    move(list.codes, code_size);
+    move(list.folded, FoldedCodes::size);
+}
+
+/// Keeps only the first n codes.
+void IndexBinaryFlatKernel::truncate(List& list, size_t n) {
+    list.ids.resize(n);
+    list.codes.resize(n * code_size);
+    list.folded.resize(list.folded.empty() ? 0 : n * FoldedCodes::size);
+}
+
+/// Reserves memory, so that so many more codes can be appended.
+void IndexBinaryFlatKernel::reserve(List& list, size_t more) {
+    make_room(list.ids, more);
+    make_room(list.codes, more * code_size);
+    if (FoldedCodes::are_used(code_size)) {
+        make_room(list.folded, more * FoldedCodes::size);
+    }
+}
+
 /// Needs ntotal places.
 void IndexBinaryFlatKernel::fill_places() {
     for (size_t l = 0; l < lists.size(); l++) {
@@ -383,8 +246,7 @@ void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
         more[ones[i]]++;
     }
     for (int l = 0; l <= d; l++) {
-        make_room(lists[l].ids, more[l]);
-        make_room(lists[l].codes, more[l] * code_size);
+        reserve(lists[l], more[l]);
     }
     const bool has_places = !places.empty();
     if (has_places) {
@@ -396,8 +258,8 @@ void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
         if (has_places) {
             places.push_back(pack_place(ones[i], list.ids.size()));
         }
-        list.ids.push_back(ntotal + i);
-        list.codes.insert(list.codes.end(), code, code + code_size);
+        const idx_t id = ntotal + i;
+        append(list, 1, &id, code);
     }
     ntotal += n;
 }
@@ -442,7 +304,7 @@ void IndexBinaryFlatKernel::search(
         }
         return;
     }
-    scan_all(*this, n, x, k, no_distance, sel, fill);
+    scan_bits(*this, n, x, k, no_distance, sel, fill);
 }
 
 void IndexBinaryFlatKernel::range_search(
@@ -466,7 +328,7 @@ void IndexBinaryFlatKernel::range_search(
                         return a.second < b.second;
                     });
         };
-        scan_all(*this, n, x, ntotal, radius - 1, sel, keep);
+        scan_bits(*this, n, x, ntotal, radius - 1, sel, keep);
     }
     fill_range_result(
             found,
@@ -489,16 +351,11 @@ size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {
         for (size_t i = 0; i < list.ids.size(); i++) {
             const idx_t id = new_id[list.ids[i]];
             if (id >= 0) {
-                list.ids[to] = id;
-                std::memmove(
-                        &list.codes[to * code_size],
-                        &list.codes[i * code_size],
-                        code_size);
-                to++;
+                move_code(list, i, to);
+                list.ids[to++] = id;
             }
         }
-        list.ids.resize(to);
-        list.codes.resize(to * code_size);
+        truncate(list, to);
     }
     if (!places.empty()) {
         places.resize(kept);
@@ -531,15 +388,10 @@ std::function<void()> IndexBinaryFlatKernel::prepare_moves(
             const size_t position = position_in_list(places[id]);
             const size_t last = list.ids.size() - 1;
             if (position != last) {
-                list.ids[position] = list.ids[last];
-                std::memcpy(
-                        &list.codes[position * code_size],
-                        &list.codes[last * code_size],
-                        code_size);
+                move_code(list, last, position);
                 places[list.ids[position]] = places[id];
             }
-            list.ids.resize(last);
-            list.codes.resize(last * code_size);
+            truncate(list, last);
         });
         for (const auto [from, to] : moves.moves) {
             places[to] = places[from];
@@ -590,8 +442,7 @@ void IndexBinaryFlatKernel::merge_from(
     check_lists();
     source.check_lists();
     for (int l = 0; l <= d; l++) {
-        make_room(lists[l].ids, source.lists[l].ids.size());
-        make_room(lists[l].codes, source.lists[l].codes.size());
+        reserve(lists[l], source.lists[l].ids.size());
     }
     const bool has_places = !places.empty() || !source.places.empty();
     if (has_places) {
@@ -604,14 +455,13 @@ void IndexBinaryFlatKernel::merge_from(
     }
     for (int l = 0; l <= d; l++) {
         const List& from = source.lists[l];
-        for (idx_t id : from.ids) {
+        for (size_t i = 0; i < from.ids.size(); i++) {
+            const idx_t id = ntotal + from.ids[i];
             if (has_places) {
-                places[ntotal + id] = pack_place(l, lists[l].ids.size());
+                places[id] = pack_place(l, lists[l].ids.size());
             }
-            lists[l].ids.push_back(ntotal + id);
+            append(lists[l], 1, &id, &from.codes[i * code_size]);
         }
-        lists[l].codes.insert(
-                lists[l].codes.end(), from.codes.begin(), from.codes.end());
     }
     ntotal += source.ntotal;
     source.reset();

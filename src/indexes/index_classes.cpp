@@ -994,7 +994,7 @@ void register_binary_classes() {
     IndexClass<IndexBinaryFlatKernel> exact;
     exact.selects = true;
     exact.kernel = [](const IndexBinaryFlatKernel& i) {
-        return i.kernel.get();
+        return i.kernel->on_vectors();
     };
     exact.distance_kind = DistanceKind::scaled;
     exact.prepare_moves = [](IndexBinaryFlatKernel& i,

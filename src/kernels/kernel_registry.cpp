@@ -2,6 +2,7 @@
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include <faiss_ext/kernels/AdditiveKernel.h>
+#include <faiss_ext/kernels/DiceKernel.h>
 #include <faiss_ext/kernels/ExpChi2Kernel.h>
 #include <faiss_ext/kernels/ExponentialKernel.h>
 #include <faiss_ext/kernels/GaussianKernel.h>
@@ -27,6 +28,7 @@ ClassTable<Kernel>& class_table<Kernel>() {
             {
                     class_entry<Kernel, Chi2Kernel>("chi2"),
                     class_entry<Kernel, CosineKernel>("cosine"),
+                    class_entry<Kernel, DiceKernel>("dice"),
                     class_entry<Kernel, ExpChi2Kernel>("expchi2"),
                     class_entry<Kernel, ExponentialKernel>("exponential"),
                     class_entry<Kernel, GaussianKernel>("gaussian"),

@@ -2,6 +2,7 @@
 #include "simd/common_bits.h"
 
 #include <bit>
+#include <cstring>
 
 #include "core/prefetch.h"
 #include "simd/instruction_set.h"
@@ -21,19 +22,23 @@ namespace HWY_NAMESPACE {
 void common_bits_target(
         size_t words,
         const uint64_t* HWY_RESTRICT set,
-        const uint64_t* HWY_RESTRICT sets,
+        const void* HWY_RESTRICT sets,
         size_t n,
         const uint32_t* HWY_RESTRICT numbers,
         uint32_t* HWY_RESTRICT counts) {
     constexpr size_t ahead = 8;
+    const auto* bytes = static_cast<const uint8_t*>(sets);
+    const size_t size = words * sizeof(uint64_t);
     for (size_t i = 0; i < n; i++) {
         if (i + ahead < n) {
-            prefetch_row(sets + words * numbers[i + ahead], 8 * words);
+            prefetch_row(bytes + size * numbers[i + ahead], size);
         }
-        const uint64_t* HWY_RESTRICT other = sets + words * numbers[i];
+        const uint8_t* HWY_RESTRICT other = bytes + size * numbers[i];
         uint32_t count = 0;
         for (size_t w = 0; w < words; w++) {
-            count += uint32_t(std::popcount(set[w] & other[w]));
+            uint64_t word;
+            std::memcpy(&word, other + w * sizeof(word), sizeof(word));
+            count += uint32_t(std::popcount(set[w] & word));
         }
         counts[i] = count;
     }
@@ -55,7 +60,7 @@ HWY_EXPORT(common_bits_target);
 void common_bits(
         size_t words,
         const uint64_t* set,
-        const uint64_t* sets,
+        const void* sets,
         size_t n,
         const uint32_t* numbers,
         uint32_t* counts) {

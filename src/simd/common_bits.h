@@ -11,7 +11,7 @@ namespace faiss_ext::simd {
 /** Counts the bits that a set has in common with others.
  *
  * @param set      size words
- * @param sets     size words for each set
+ * @param sets     words of 8 bytes for each set, at any address
  * @param n        number of sets
  * @param numbers  of these sets, size n
  * @param counts   output, size n
@@ -19,7 +19,7 @@ namespace faiss_ext::simd {
 void common_bits(
         size_t words,
         const uint64_t* set,
-        const uint64_t* sets,
+        const void* sets,
         size_t n,
         const uint32_t* numbers,
         uint32_t* counts);

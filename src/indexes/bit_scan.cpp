@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: MIT
+#include "indexes/bit_scan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "core/hamming.h"
+#include "core/prefetch.h"
+#include "indexes/blocked_scan.h"
+#include "indexes/hamming_hits.h"
+#include "simd/common_bits.h"
+#include "simd/hamming_scan.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using List = IndexBinaryFlatKernel::List;
+
+constexpr idx_t query_block = 32;
+
+int32_t scaled_distance(const BitKernel& kernel, const BitCounts& n) {
+    constexpr double one = largest_bit_distance;
+    return int32_t(kernel.distance(n) * one + 0.5);
+}
+
+/// The least number of common bits at which the distance is at most `distance`;
+/// min(x, y) + 1 if there is none.
+int least_common(const BitKernel& kernel, BitCounts n, int32_t distance) {
+    if (distance >= largest_bit_distance) {
+        return 0;
+    }
+    const int most = std::min(n.x, n.y);
+    const auto is_within = [&](int common) {
+        n.common = common;
+        return scaled_distance(kernel, n) <= distance;
+    };
+    if (!is_within(most)) {
+        return most + 1;
+    }
+    const double real = kernel.common_bits(
+            (double(distance) + 0.5) / double(largest_bit_distance), n);
+    int common = int(std::ceil(std::clamp(real, 0.0, double(most))));
+    while (common > 0 && is_within(common - 1)) {
+        common--;
+    }
+    while (!is_within(common)) {
+        common++;
+    }
+    return common;
+}
+
+/// The mean number of ones in a folded code that has `ones` ones before.
+double folded_ones(double ones) {
+    constexpr double bits = 8.0 * FoldedCodes::size;
+    return bits / 2 * (1 - std::pow(1 - 2 / bits, ones));
+}
+
+/// Collects the hits of one query.
+struct BitHits : simd::HammingSink {
+    TopK<int32_t> hits;
+
+    /// @param code     of the query, as words of 8 bytes
+    /// @param largest  largest distance of interest
+    BitHits(const IndexBinaryFlatKernel& index,
+            const uint64_t* code,
+            int ones,
+            size_t k,
+            int32_t largest,
+            const faiss::IDSelector* sel)
+            : hits(k, largest),
+              index(index),
+              code(code),
+              ones(ones),
+              folded(folded_ones(ones)),
+              sel(sel) {
+        keys = buffer;
+        capacity = keys_at_once;
+        make_room = [](simd::HammingSink& sink) {
+            static_cast<BitHits&>(sink).take();
+        };
+    }
+    BitHits(const BitHits&) = delete;
+    BitHits& operator=(const BitHits&) = delete;
+
+    /// Starts the list of codes with `of_list` ones. Returns false if none of
+    /// them can be of interest.
+    bool begin(int of_list) {
+        list = &index.lists[of_list];
+        list_ones = of_list;
+        set_bound();
+        if (bound == 0) {
+            return false;
+        }
+        is_folded = false;
+        if (!list->folded.empty()) {
+            constexpr double bits = 8.0 * FoldedCodes::size;
+            const double other = folded_ones(of_list);
+            const double usual = folded + other - 2 * folded * other / bits;
+            // otherwise too many codes would have to be compared again
+            is_folded = bound < 0.7 * usual;
+        }
+        return true;
+    }
+
+    /// Whether folded codes are compared first.
+    bool is_folded = false;
+
+    /// Takes the keys of the list.
+    void take() {
+        if (is_folded) {
+            take_folded();
+        } else {
+            for (size_t i = 0; i < size; i++) {
+                const int apart = int(distance_of(keys[i]));
+                push((ones + list_ones - apart) / 2, position_of(keys[i]));
+            }
+        }
+        size = 0;
+        set_bound();
+    }
+
+    /// Ends a list. A lower bound may rule out the next ones, but is worth its
+    /// time only after some more hits.
+    void end() {
+        take();
+        if (hits.scores.size() > hits.k + hits.k / 4) {
+            hits.shrink();
+        }
+    }
+
+   private:
+    static constexpr size_t keys_at_once = 64;
+    static constexpr size_t most_keys = keys_at_once + simd::hamming_group;
+    const IndexBinaryFlatKernel& index;
+    const uint64_t* const code;
+    const int ones;
+    const double folded; ///< ones of the query's folded code
+    const faiss::IDSelector* const sel;
+    const List* list = nullptr;
+    int list_ones = 0;
+    uint64_t buffer[most_keys];
+
+    BitCounts counts(int common) const {
+        return {index.d, ones, list_ones, common};
+    }
+
+    void set_bound() {
+        const int least = least_common(*index.kernel, counts(0), hits.bound);
+        bound = least > std::min(ones, list_ones)
+                ? 0
+                : uint32_t(ones + list_ones - 2 * least + 1);
+    }
+
+    void push(int common, size_t position) {
+        const idx_t id = list->ids[position];
+        if (!sel || sel->is_member(id)) {
+            hits.push(scaled_distance(*index.kernel, counts(common)), id);
+        }
+    }
+
+    void take_folded() {
+        uint32_t positions[most_keys], common[most_keys];
+        for (size_t i = 0; i < size; i++) {
+            positions[i] = uint32_t(position_of(keys[i]));
+        }
+        simd::common_bits(
+                index.code_size / 8,
+                code,
+                list->codes.data(),
+                size,
+                positions,
+                common);
+        for (size_t i = 0; i < size; i++) {
+            if (ones + list_ones - 2 * int(common[i]) < int(bound)) {
+                push(int(common[i]), positions[i]);
+            }
+        }
+    }
+};
+
+/// The lists that are not empty, by the smallest distance that their codes can
+/// have from a query, the smallest first.
+class ListOrder {
+   public:
+    /// @param ones  of the query
+    ListOrder(const IndexBinaryFlatKernel& index, int ones)
+            : index(index), ones(ones), below(ones + 1), above(ones) {
+        next_below();
+        next_above();
+    }
+
+    /// The next list, by its number of ones; -1 if there is none.
+    int next() {
+        if (below < 0 && above > index.d) {
+            return -1;
+        }
+        if (above > index.d || (below >= 0 && of_below <= of_above)) {
+            const int list = below;
+            next_below();
+            return list;
+        }
+        const int list = above;
+        next_above();
+        return list;
+    }
+
+    /// Leaves out the lists beyond one that no query needs, if they are as far
+    /// from all queries.
+    /// @param least, most  ones of the queries
+    void end_beyond(int list, int least, int most) {
+        if (list <= least) {
+            below = -1;
+        }
+        if (list >= most) {
+            above = index.d + 1;
+        }
+    }
+
+   private:
+    const IndexBinaryFlatKernel& index;
+    const int ones;
+    int below, above;                  ///< candidates for next
+    double of_below = 0, of_above = 0; ///< their distances
+
+    bool is_empty(int list) const {
+        return index.lists[list].ids.empty();
+    }
+
+    double least_distance(int list) const {
+        return index.kernel->distance(
+                {index.d, ones, list, std::min(ones, list)});
+    }
+
+    void next_below() {
+        do {
+            below--;
+        } while (below >= 0 && is_empty(below));
+        of_below = below >= 0 ? least_distance(below) : 0;
+    }
+
+    void next_above() {
+        do {
+            above++;
+        } while (above <= index.d && is_empty(above));
+        of_above = above <= index.d ? least_distance(above) : 0;
+    }
+};
+
+/// Queries with their folded codes, by the number of their ones, so that
+/// queries of a block visit the same lists.
+struct BitQueries {
+    const size_t words;
+    std::vector<idx_t> order;
+    std::vector<int> ones;        ///< in this order
+    std::vector<uint64_t> codes;  ///< words for each query
+    std::vector<uint64_t> folded; ///< may be empty
+    static constexpr size_t folded_words = FoldedCodes::size / 8;
+
+    BitQueries(const IndexBinaryFlatKernel& index, idx_t n, const uint8_t* x)
+            : words((size_t(index.code_size) + 7) / 8),
+              order(n),
+              ones(n),
+              codes(n * words) {
+        const size_t size = index.code_size;
+        std::vector<int> given(n);
+        for (idx_t i = 0; i < n; i++) {
+            given[i] = number_of_ones(x + i * size, size);
+        }
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](idx_t a, idx_t b) {
+            return given[a] < given[b];
+        });
+        const bool folds = FoldedCodes::are_used(size);
+        folded.resize(folds ? n * folded_words : 0);
+        for (idx_t i = 0; i < n; i++) {
+            const uint8_t* code = x + order[i] * size;
+            ones[i] = given[order[i]];
+            std::memcpy(&codes[i * words], code, size);
+            if (folds) {
+                uint8_t bytes[FoldedCodes::size];
+                FoldedCodes::fold(code, size, bytes);
+                std::memcpy(&folded[i * folded_words], bytes, sizeof(bytes));
+            }
+        }
+    }
+};
+
+/// Some queries that scan a list together.
+struct ActiveQueries {
+    std::vector<uint64_t> codes;
+    std::vector<simd::HammingSink*> sinks;
+
+    void clear() {
+        codes.clear();
+        sinks.clear();
+    }
+
+    void add(const uint64_t* code, size_t words, BitHits& hits) {
+        codes.insert(codes.end(), code, code + words);
+        sinks.push_back(&hits);
+    }
+
+    void scan(size_t n, const std::vector<uint8_t>& all, size_t code_size) {
+        if (sinks.empty()) {
+            return;
+        }
+        scan_codes(
+                sinks.size(),
+                codes.data(),
+                0,
+                n,
+                all.data(),
+                code_size,
+                sinks.data());
+        for (simd::HammingSink* sink : sinks) {
+            static_cast<BitHits*>(sink)->end();
+        }
+    }
+};
+
+} // namespace
+
+void FoldedCodes::fold(const uint8_t* code, size_t code_size, uint8_t* folded) {
+    uint64_t words[size / 8] = {};
+    for (size_t i = 0; i < code_size; i += 8) {
+        words[i / 8 % (size / 8)] ^= word_at(code, i, code_size);
+    }
+    std::memcpy(folded, words, size);
+}
+
+void scan_bits(
+        const IndexBinaryFlatKernel& index,
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t largest,
+        const faiss::IDSelector* sel,
+        const std::function<void(idx_t, std::span<const TopK<int32_t>>)>&
+                result) {
+    const BitQueries queries(index, n, x);
+    const size_t words = queries.words;
+    const BlockedScan blocks(n, index.ntotal, query_block, 1, 16384);
+    const auto scan = [&](idx_t q0,
+                          idx_t nq,
+                          idx_t slice,
+                          idx_t,
+                          idx_t,
+                          auto&& found) {
+        std::vector<std::unique_ptr<BitHits>> hits;
+        for (idx_t q = q0; q < q0 + nq; q++) {
+            hits.push_back(std::make_unique<BitHits>(
+                    index,
+                    &queries.codes[q * words],
+                    queries.ones[q],
+                    std::min(k, index.ntotal),
+                    largest,
+                    sel));
+        }
+        const int least = queries.ones[q0], most = queries.ones[q0 + nq - 1];
+        ListOrder order(index, queries.ones[q0 + nq / 2]);
+        ActiveQueries plain, folded;
+        idx_t number = 0;
+        for (int l = order.next(); l >= 0; l = order.next(), number++) {
+            plain.clear();
+            folded.clear();
+            const bool is_mine = number % blocks.nslices == slice;
+            for (idx_t q = 0; q < nq; q++) {
+                BitHits& of_query = *hits[q];
+                if (!of_query.begin(l)) {
+                    continue;
+                }
+                if (of_query.is_folded) {
+                    constexpr size_t size = BitQueries::folded_words;
+                    folded.add(
+                            &queries.folded[(q0 + q) * size], size, of_query);
+                } else {
+                    plain.add(
+                            &queries.codes[(q0 + q) * words], words, of_query);
+                }
+            }
+            if (plain.sinks.empty() && folded.sinks.empty()) {
+                order.end_beyond(l, least, most);
+            } else if (is_mine) {
+                const List& list = index.lists[l];
+                const size_t size = list.ids.size();
+                plain.scan(size, list.codes, index.code_size);
+                folded.scan(size, list.folded, FoldedCodes::size);
+            }
+        }
+        for (idx_t q = 0; q < nq; q++) {
+            found(q0 + q, std::move(hits[q]->hits));
+        }
+    };
+    scan_slices<TopK<int32_t>>(
+            blocks,
+            index.ntotal,
+            scan,
+            [&](idx_t q, std::span<const TopK<int32_t>> found) {
+                result(queries.order[q], found);
+            });
+}
+
+} // namespace faiss_ext

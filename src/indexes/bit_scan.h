@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Exact search among packed bits.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
+
+#include "simd/top_k.h"
+
+namespace faiss_ext {
+
+/// The distance at a kernel value of 0.
+constexpr int64_t largest_bit_distance = int64_t(1) << 30;
+
+/** Codes that are folded to 512 bits: the exclusive or of their words of 64
+ * bytes. The Hamming distance of two folded codes is at most that of the codes
+ * themselves, and takes less memory to compute.
+ */
+struct FoldedCodes {
+    static constexpr size_t size = 64; ///< bytes of a folded code
+
+    /// Whether codes of this size are folded.
+    static bool are_used(size_t code_size) {
+        return code_size >= 2 * size && code_size % 8 == 0;
+    }
+
+    static void fold(const uint8_t* code, size_t code_size, uint8_t* folded);
+};
+
+/** Finds the nearest codes of queries.
+ *
+ * @param k        nearest codes per query
+ * @param largest  largest distance of interest
+ * @param sel      may be null
+ * @param result   result(query, hits) receives the hits of one query, as a TopK
+ *                 from each slice; on any thread
+ */
+void scan_bits(
+        const IndexBinaryFlatKernel& index,
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t largest,
+        const faiss::IDSelector* sel,
+        const std::function<void(idx_t, std::span<const TopK<int32_t>>)>&
+                result);
+
+} // namespace faiss_ext
