@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <faiss_ext/core/class_table.h>
+#include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
 
 namespace faiss_ext {
@@ -40,6 +43,20 @@ struct BitKernel : HasFields {
     /// may be any number if there are none.
     /// @param n  its `common` is ignored
     virtual double common_bits(double distance, const BitCounts& n) const = 0;
+
+    /** Computes k for all pairs of codes.
+     *
+     * @param x    codes of `code_size` bytes, size n * code_size
+     * @param y    size m * code_size
+     * @param out  size n * m
+     */
+    void gram(
+            idx_t n,
+            const uint8_t* x,
+            idx_t m,
+            const uint8_t* y,
+            size_t code_size,
+            float* out) const;
 
     /// The kernel of the same values for vectors of zeros and ones, or null.
     virtual const Kernel* on_vectors() const {

@@ -67,6 +67,12 @@ def as_codes(x, code_size, where):
     return np.ascontiguousarray(x)
 
 
+def as_any_codes(x, where):
+    """x as a C-contiguous uint8 array with rows of any length."""
+    x = as_array(x, where)
+    return as_codes(x, x.shape[1] if x.ndim == 2 else "d / 8", where)
+
+
 def hint_for_one(x, d):
     """What to write instead of a single vector; or ""."""
     return "; for one vector, x[None]" if x.shape == (d,) else ""

@@ -20,7 +20,7 @@ from . import documentation
 from . import sparse_arrays, sparse_vectors
 from . import swigfaiss_ext as swig
 from .arguments import (
-    AS_ARGUMENT, as_array, as_asked, as_code_rows, as_codes, as_ids, as_integer, as_k,
+    AS_ARGUMENT, as_any_codes, as_array, as_asked, as_code_rows, as_codes, as_ids, as_integer, as_k,
     as_keys, as_matrix, as_new_ids, as_radius, as_selected, as_vectors,
     python_number, shown)
 from .documentation import Attribute
@@ -733,6 +733,57 @@ def wrap_kernels():
     swig.Kernel.__reduce__ = reduce_kernel
     swig.Kernel.__copy__ = copy_by(swig.Kernel.copy)
     swig.Kernel.__deepcopy__ = deepcopy_by(swig.Kernel.copy)
+
+
+def wrap_bit_kernels():
+
+    def gram(
+        self, x: "ArrayLike", y: "ArrayLike | None" = None
+    ) -> "NDArray[np.float32]":
+        """Computes the similarities of packed bits.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, d / 8)
+            Codes, as numpy.packbits gives.
+        y : array_like of uint8, shape (m, d / 8), optional
+            Codes. By default x.
+
+        Returns
+        -------
+        float32, shape (n, m)
+        """
+        where = "BitKernel.gram"
+        x = as_any_codes(x, where)
+        y = x if y is None else as_codes(y, x.shape[1], where)
+        out = np.empty((x.shape[0], y.shape[0]), dtype="float32")
+        self._gram_c(
+            x.shape[0], faiss.swig_ptr(x), y.shape[0], faiss.swig_ptr(y),
+            x.shape[1], faiss.swig_ptr(out))
+        return out
+
+    def call(self, x: "ArrayLike", y: "ArrayLike") -> float:
+        """Computes the similarity of two codes.
+
+        Parameters
+        ----------
+        x, y : array_like of uint8, shape (d / 8,)
+            Packed bits.
+
+        Returns
+        -------
+        float
+        """
+        return float(gram(self, *(as_array(v, "BitKernel")[None]
+                                  for v in (x, y)))[0, 0])
+
+    swig.BitKernel.gram = gram
+    swig.BitKernel.__call__ = call
+    show_description(swig.BitKernel, "kernel of bits")
+    swig.BitKernel.__reduce__ = lambda self: reduced(
+        self, swig.bit_kernel_factory, self.description())
+    swig.BitKernel.__copy__ = copy_by(swig.BitKernel.copy)
+    swig.BitKernel.__deepcopy__ = deepcopy_by(swig.BitKernel.copy)
 
 
 def as_one(x, where):
@@ -1935,7 +1986,7 @@ def check_settings(the_class):
 
 def wrap_settings():
     for the_class in (
-            swig.Kernel, swig.Projection, swig.KernelHash, swig.FeatureMap,
+            swig.BitKernel, swig.Kernel, swig.Projection, swig.KernelHash, swig.FeatureMap,
             *INDEX_CLASSES, swig.ProjectionChoice):
         check_settings(the_class)
 
@@ -1946,6 +1997,7 @@ for name in ("holds_faiss_ext", "index_factory"):
 name_arguments()
 keep_owners()
 wrap_kernels()
+wrap_bit_kernels()
 wrap_transforms()
 wrap_maps()
 wrap_hashes()

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <numeric>
 
 #include <faiss_ext/kernels/DiceKernel.h>
 #include <faiss_ext/kernels/JaccardKernel.h>
@@ -10,6 +12,9 @@
 
 #include "core/class_table_impl.h"
 #include "core/field_strings.h"
+#include "core/hamming.h"
+#include "core/parallel.h"
+#include "simd/common_bits.h"
 
 namespace faiss_ext {
 
@@ -69,6 +74,57 @@ std::unique_ptr<BitKernel> BitKernel::clone() const {
 
 void BitKernel::assign(const BitKernel& other) {
     class_table<BitKernel>().find(*this).assign(*this, other);
+}
+
+namespace {
+
+/// Codes as words of 8 bytes, padded with zeros, and their numbers of ones.
+struct CountedCodes {
+    size_t words;
+    std::vector<uint64_t> codes;
+    std::vector<int> ones;
+
+    CountedCodes(idx_t n, const uint8_t* x, size_t code_size)
+            : words((code_size + 7) / 8), codes(n * words), ones(n) {
+        for (idx_t i = 0; i < n; i++) {
+            const uint8_t* code = x + i * code_size;
+            std::memcpy(&codes[i * words], code, code_size);
+            ones[i] = number_of_ones(code, code_size);
+        }
+    }
+};
+
+} // namespace
+
+void BitKernel::gram(
+        idx_t n,
+        const uint8_t* x,
+        idx_t m,
+        const uint8_t* y,
+        size_t code_size,
+        float* out) const {
+    const CountedCodes a(n, x, code_size), b(m, y, code_size);
+    std::vector<uint32_t> all(m);
+    std::iota(all.begin(), all.end(), 0u);
+    parallel_blocks(n, 1, [&](idx_t i, idx_t) {
+        std::vector<uint32_t> common(m);
+        simd::common_bits(
+                a.words,
+                &a.codes[i * a.words],
+                b.codes.data(),
+                m,
+                all.data(),
+                common.data());
+        for (idx_t j = 0; j < m; j++) {
+            out[i * m + j] =
+                    float(1 -
+                          distance(
+                                  {int(8 * code_size),
+                                   a.ones[i],
+                                   b.ones[j],
+                                   int(common[j])}));
+        }
+    });
 }
 
 namespace {

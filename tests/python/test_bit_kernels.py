@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Kernels of packed bits against SciPy and RDKit."""
+
+import copy
+import pickle
+
+import faiss
+import faiss_ext
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+D = 160
+
+
+def random_bits(n, seed=0):
+    rng = np.random.default_rng(seed)
+    bits = rng.random((n, D)) < rng.uniform(0.02, 0.6, (n, 1))
+    bits[n // 2 :] ^= rng.random((n - n // 2, D)) < 0.03
+    return bits
+
+
+BITS, QUERIES = random_bits(300), random_bits(40, 1)
+X, Q = (np.packbits(b, axis=1, bitorder="little") for b in (BITS, QUERIES))
+
+
+def tversky(x, y, alpha, beta):
+    common = (x[:, None] & y).sum(axis=2)
+    return common / (common + alpha * (x.sum(axis=1)[:, None] - common) + beta * (y.sum(axis=1) - common))
+
+
+SIMILARITIES = {
+    **{name: lambda x, y, name=name: 1 - cdist(x, y, name) for name in (
+        "jaccard", "dice", "cosine", "russellrao", "hamming")},
+    "tversky(alpha=0.9,beta=0.1)": lambda x, y: tversky(x, y, 0.9, 0.1),
+    "tversky(alpha=1,beta=0)": lambda x, y: tversky(x, y, 1, 0)}
+
+
+@pytest.mark.parametrize("kernel", SIMILARITIES)
+def test_values(kernel):
+    expected = SIMILARITIES[kernel](QUERIES, BITS)
+    made = faiss_ext.bit_kernel_factory(kernel)
+    np.testing.assert_allclose(made.gram(Q, X), expected, atol=1e-6)
+    assert made(Q[3], X[5]) == made.gram(Q, X)[3, 5]
+    np.testing.assert_allclose(np.diag(made.gram(X)), np.diag(SIMILARITIES[kernel](BITS, BITS)), atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", SIMILARITIES)
+def test_search(kernel):
+    expected = SIMILARITIES[kernel](QUERIES, BITS)
+    index = faiss.index_binary_factory(D, f"BKFlat({kernel})")
+    index.add(X)
+    distances, ids = index.search(Q, 10)
+    values = faiss_ext.kernel_values(index, distances)
+    np.testing.assert_allclose(values, -np.sort(-expected)[:, :10], atol=1e-6)
+    np.testing.assert_allclose(values, np.take_along_axis(expected, ids, axis=1), atol=1e-6)
+    lims, _, found = index.range_search(Q, index.distance(0.4123))
+    for i, row in enumerate(expected):
+        np.testing.assert_array_equal(found[lims[i] : lims[i + 1]], np.flatnonzero(row > 0.4123))
+
+
+@pytest.mark.parametrize("kernel", ["jaccard", "dice", "cosine"])
+def test_vectors_of_zeros_and_ones_have_the_same_values(kernel):
+    values = faiss_ext.kernel_factory(kernel).gram(QUERIES.astype("float32"), BITS.astype("float32"))
+    np.testing.assert_allclose(faiss_ext.bit_kernel_factory(kernel).gram(Q, X), values, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", SIMILARITIES)
+def test_copies_and_files(kernel, tmp_path):
+    made = faiss_ext.bit_kernel_factory(kernel)
+    for other in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert other.description() == made.description()
+        assert np.array_equal(other.gram(Q, X), made.gram(Q, X))
+    index = faiss.index_binary_factory(D, f"BKFlat({kernel})")
+    index.add(X)
+    faiss.write_index_binary(index, str(tmp_path / "a.index"))
+    read = faiss.read_index_binary(str(tmp_path / "a.index"))
+    assert read.kernel.description() == made.description()
+    for a, b in zip(index.search(Q, 5), read.search(Q, 5), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("string, message", [
+    ("tanimoto", "jaccard"), ("tversky(alpha=-1)", "alpha"), ("tversky(gamma=1)", "alpha or beta|alpha, beta"),
+    ("chi2", "unknown"), ("jaccard(alpha=1)", "")])
+def test_bad_strings(string, message):
+    for make in (faiss_ext.bit_kernel_factory, lambda s: faiss.index_binary_factory(D, f"BKFlat({s})")):
+        with pytest.raises(RuntimeError, match=message):
+            make(string)
+
+
+def test_bad_codes():
+    kernel = faiss_ext.bit_kernel_factory("jaccard")
+    with pytest.raises(TypeError, match="packbits"):
+        kernel.gram(BITS)
+    with pytest.raises(ValueError, match="shape"):
+        kernel.gram(X, X[:, :-1])
+    with pytest.raises(ValueError, match="shape"):
+        kernel.gram(X[0])
+    kernel = faiss_ext.TverskyBitKernel(1, 0)
+    with pytest.raises(RuntimeError, match="alpha"):
+        kernel.alpha = -1
+    assert kernel.alpha == 1
+
+
+@pytest.mark.parametrize("name, rdkit_name", [
+    ("jaccard", "BulkTanimotoSimilarity"), ("dice", "BulkDiceSimilarity"), ("cosine", "BulkCosineSimilarity"),
+    ("russellrao", "BulkRusselSimilarity")])
+def test_rdkit(name, rdkit_name):
+    structs = pytest.importorskip("rdkit.DataStructs")
+
+    def vectors(bits):
+        made = []
+        for row in bits:
+            vector = structs.ExplicitBitVect(D)
+            vector.SetBitsFromList(np.flatnonzero(row).tolist())
+            made.append(vector)
+        return made
+    all_vectors = vectors(BITS)
+    expected = [getattr(structs, rdkit_name)(q, all_vectors) for q in vectors(QUERIES)]
+    np.testing.assert_allclose(faiss_ext.bit_kernel_factory(name).gram(Q, X), expected, atol=1e-6)
+    expected = [structs.BulkTverskySimilarity(q, all_vectors, 0.7, 0.2) for q in vectors(QUERIES)]
+    np.testing.assert_allclose(
+        faiss_ext.bit_kernel_factory("tversky(alpha=0.7,beta=0.2)").gram(Q, X), expected, atol=1e-6)
