@@ -48,11 +48,12 @@ def table(header, rows):
 
 
 def any_kernel(values):
-    """The list of all kernels, which is long, in two words."""
-    names = faiss_ext.kernel_names()
-    for separator in (", ", " or "):
-        every = ", ".join(names[:-1]) + separator + names[-1]
-        values = values.replace(every, "any kernel")
+    """The lists of all kernels, which are long, in a few words."""
+    for names, word in ((faiss_ext.kernel_names(), "any kernel"),
+                        (faiss_ext.bit_kernel_names(), "any kernel of bits")):
+        for separator in (", ", " or "):
+            every = ", ".join(names[:-1]) + separator + names[-1]
+            values = values.replace(every, word)
     return values
 
 
@@ -112,7 +113,10 @@ def tables():
     fields = {name: [tuple(row) for row in faiss_ext.describe(name)]
               for name in faiss_ext.described_names()}
     kernels = {name: fields.pop(name) for name in faiss_ext.kernel_names()}
+    of_bits = {name: kernels.get(name) or fields.pop(name, [])
+               for name in faiss_ext.bit_kernel_names()}
     return ("\n### Kernels\n\n" + kernel_tables(kernels)
+            + "\n### Kernels of bits\n\n" + kernel_tables(of_bits)
             + scheme_tables(fields) + "\n")
 
 

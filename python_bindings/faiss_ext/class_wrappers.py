@@ -26,7 +26,7 @@ from .arguments import (
 from .documentation import Attribute
 from .errors import is_of_swig, module_of, unsupported, with_prefix
 from .filters import ids_of, list_sizes_of, params_of
-from .index_tree import hash_in_front, kernel_of, part_in_front, parts_of
+from .index_tree import hash_in_front, part_in_front, parts_of
 from .parameters import settings_of
 from .showing import class_name, text
 from .sparse_arrays import is_sparse
@@ -339,7 +339,7 @@ def index_radius(index, radius, where):
     radius = as_radius(radius, where)
     if not isinstance(index, faiss.IndexBinary):
         return radius
-    of_kernel = kernel_of(part_in_front(index)) is not None
+    of_kernel = swig._distance_kind(part_in_front(index)) == "scaled"
     if of_kernel and np.isfinite(radius) and not radius.is_integer():
         raise ValueError(
             f"{where}: the radius is {radius:g}, expected an integer, as "

@@ -88,7 +88,7 @@ HashAndStorage::HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage)
             hash->nbits,
             storage->d);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            !kernel_of(storage),
+            distance_kind(storage) != DistanceKind::scaled,
             "%s cannot store the codes of a hash, which are compared by Hamming distance; use IndexBinaryFlat",
             AnyIndex(storage).class_name().c_str());
 }

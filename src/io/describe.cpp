@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <faiss_ext/io/describe.h>
 
+#include <algorithm>
+
 #include <faiss_ext/hashes/KernelHash.h>
 #include <faiss_ext/indexes/index_registry.h>
+#include <faiss_ext/kernels/BitKernel.h>
 #include <faiss_ext/kernels/Kernel.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
@@ -18,6 +21,7 @@ namespace {
 /// Calls f(table) for each table of classes that can be named in strings.
 template <class F>
 void for_each_table(F&& f) {
+    f(class_table<BitKernel>());
     f(class_table<Kernel>());
     f(class_table<FeatureMap>());
     f(class_table<KernelHash>());
@@ -50,7 +54,9 @@ std::vector<std::string> described_names() {
     std::vector<std::string> names;
     for_each_table([&](const auto& table) {
         for (const std::string& name : table.names()) {
-            names.push_back(name);
+            if (std::find(names.begin(), names.end(), name) == names.end()) {
+                names.push_back(name); // some kernels are of bits, too
+            }
         }
     });
     return names;

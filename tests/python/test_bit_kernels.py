@@ -81,7 +81,7 @@ def test_copies_and_files(kernel, tmp_path):
 
 
 @pytest.mark.parametrize("string, message", [
-    ("tanimoto", "jaccard"), ("tversky(alpha=-1)", "alpha"), ("tversky(gamma=1)", "alpha or beta|alpha, beta"),
+    ("tanimoto", "jaccard"), ("tversky(alpha=-1)", "alpha"), ("tversky(gamma=1)", "alpha=, beta="),
     ("chi2", "unknown"), ("jaccard(alpha=1)", "")])
 def test_bad_strings(string, message):
     for make in (faiss_ext.bit_kernel_factory, lambda s: faiss.index_binary_factory(D, f"BKFlat({s})")):
@@ -98,7 +98,7 @@ def test_bad_codes():
     with pytest.raises(ValueError, match="shape"):
         kernel.gram(X[0])
     kernel = faiss_ext.TverskyBitKernel(1, 0)
-    with pytest.raises(RuntimeError, match="alpha"):
+    with pytest.raises(ValueError, match="alpha is -1"):
         kernel.alpha = -1
     assert kernel.alpha == 1
 
