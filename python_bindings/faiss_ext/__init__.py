@@ -36,6 +36,7 @@ from .environment import show_versions, versions
 from .advice import Recommendation, recommend
 from .calibration import Calibration, calibrate
 from .distances import kernel_values
+from .clusters import butina_clusters, maxmin_picks
 from .duplicates import near_duplicate_groups, near_duplicates
 from .out_of_core import build_from, file_index
 from .progress import show_progress
@@ -60,8 +61,8 @@ __all__ = sorted(
      "describe", "file_index", "mean_neighbor_distance",
      "ParameterSpace", "Recommendation", "ShardError", "ShardedIndex",
      "VectorFileError",
-     "build_shards", "index_parameters", "index_string", "kernel_values",
-     "near_duplicate_groups", "near_duplicates",
+     "build_shards", "butina_clusters", "index_parameters", "index_string", "kernel_values",
+     "maxmin_picks", "near_duplicate_groups", "near_duplicates",
      "open_shards", "recommend", "set_index_parameter",
      "show_progress", "show_versions", "versions"}
     | {name for name, thing in vars(swigfaiss_ext).items()
