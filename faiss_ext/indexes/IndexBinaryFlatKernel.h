@@ -39,10 +39,10 @@ namespace faiss_ext {
  * that of the Jaccard kernel is at most the smaller number of ones divided by
  * the larger. A search therefore begins with the codes that have as many ones
  * as the query, and ends when no better code can follow. If d is a multiple of
- * 64 from 1,024 on, codes are first compared as folded to 512 bits, if few
+ * 64 from 512 on, codes are first compared as folded to 256 bits, if few
  * enough of them can be of interest. Results are the same.
  *
- * A code takes d / 8 + 8 bytes of memory, and 64 more if it is folded. The
+ * A code takes d / 8 + 8 bytes of memory, and 32 more if it is folded. The
  * first removal or replacement by ids of your own adds 8 bytes per code.
  *
  * Source of the bound: S. J. Swamidass and P. Baldi, Bounds and algorithms for

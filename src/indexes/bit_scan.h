@@ -21,12 +21,12 @@ namespace faiss_ext {
 /// The distance at a kernel value of 0.
 constexpr int64_t largest_bit_distance = int64_t(1) << 30;
 
-/** Codes that are folded to 512 bits: the exclusive or of their words of 64
+/** Codes that are folded to 256 bits: the exclusive or of their parts of 32
  * bytes. The Hamming distance of two folded codes is at most that of the codes
  * themselves, and takes less memory to compute.
  */
 struct FoldedCodes {
-    static constexpr size_t size = 64; ///< bytes of a folded code
+    static constexpr size_t size = 32; ///< bytes of a folded code
 
     /// Whether codes of this size are folded.
     static bool are_used(size_t code_size) {
