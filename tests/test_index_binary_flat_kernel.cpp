@@ -30,11 +30,25 @@ using Codes = std::vector<uint8_t>;
 
 constexpr int32_t none = std::numeric_limits<int32_t>::max();
 
+/// Bytes of a set of d bits.
+size_t size_of(int d) {
+    return (d + 7) / 8;
+}
+
+/// The bits are in the order of numpy.packbits.
+uint8_t bit_in_byte(int bit) {
+    return uint8_t(0x80 >> bit % 8);
+}
+
+bool has(const uint8_t* code, int bit) {
+    return code[bit / 8] & bit_in_byte(bit);
+}
+
 /// Returns sets of very different sizes, some empty and some full. Every third
 /// row is near one of a few others, so that kernel values are large.
 Codes random_sets(size_t n, int d, uint64_t seed) {
     std::mt19937_64 rng(seed);
-    const size_t size = d / 8;
+    const size_t size = size_of(d);
     Codes codes(n * size);
     std::uniform_real_distribution<double> uniform;
     for (size_t i = 0; i < n; i++) {
@@ -43,20 +57,17 @@ Codes random_sets(size_t n, int d, uint64_t seed) {
             std::copy_n(
                     &codes[rng() % std::min<size_t>(i, 12) * size], size, code);
             for (int flips = int(rng() % 4); flips > 0; flips--) {
-                code[rng() % size] ^= uint8_t(1 << rng() % 8);
+                const int b = int(rng() % d);
+                code[b / 8] ^= bit_in_byte(b);
             }
             continue;
         }
         const double share = rng() % 20 == 0 ? double(rng() % 2) : uniform(rng);
         for (int b = 0; b < d; b++) {
-            code[b / 8] |= uint8_t((uniform(rng) < share) << b % 8);
+            code[b / 8] |= uniform(rng) < share ? bit_in_byte(b) : 0;
         }
     }
     return codes;
-}
-
-bool has(const uint8_t* code, int bit) {
-    return code[bit / 8] >> bit % 8 & 1;
 }
 
 /// Counts the members that two sets share, and the members of both together.
@@ -87,7 +98,7 @@ FoundCodes expected(
         idx_t k,
         const std::function<bool(idx_t)>& is_wanted = nullptr) {
     FoundCodes found;
-    const size_t size = d / 8;
+    const size_t size = size_of(d);
     for (size_t q = 0; q < queries.size() / size; q++) {
         const uint8_t* query = &queries[q * size];
         std::vector<idx_t> ids;
@@ -115,7 +126,7 @@ FoundCodes expected(
 
 std::unique_ptr<IndexBinaryFlatKernel> make(int d, const Codes& codes = {}) {
     auto index = std::make_unique<IndexBinaryFlatKernel>(d);
-    index->add(codes.size() / (d / 8), codes.data());
+    index->add(codes.size() / size_of(d), codes.data());
     return index;
 }
 
@@ -131,7 +142,7 @@ TEST_P(Sizes, NeighborsAreThoseOfExactFractions) {
         expect_same(search(*index, queries, k), expected(codes, queries, d, k));
     }
     // one at a time
-    const size_t size = d / 8;
+    const size_t size = size_of(d);
     for (size_t q = 0; q < 70; q++) {
         const Codes one(&queries[q * size], &queries[q * size] + size);
         expect_same(search(*index, one, 5), expected(codes, one, d, 5));
@@ -140,7 +151,7 @@ TEST_P(Sizes, NeighborsAreThoseOfExactFractions) {
 
 TEST_P(Sizes, RangeSearch) {
     const int d = GetParam();
-    const size_t size = d / 8;
+    const size_t size = size_of(d);
     const Codes codes = random_sets(300, d, 3), queries = random_sets(40, d, 4);
     const auto index = make(d, codes);
     const faiss::IDSelectorRange most(20, 280);
@@ -190,7 +201,20 @@ TEST_P(Sizes, RangeSearch) {
 INSTANTIATE_TEST_SUITE_P(
         Bits,
         Sizes,
-        testing::Values(8, 24, 64, 136, 256, 512, 1024, 2048));
+        testing::Values(
+                1,
+                8,
+                13,
+                24,
+                64,
+                136,
+                166,
+                256,
+                449,
+                512,
+                1024,
+                2047,
+                2048));
 
 // The fractions with the largest denominators differ by 2^-30.
 TEST(Distance, TellsAllKernelValuesApart) {
@@ -295,15 +319,28 @@ TEST(Searching, EmptyIndexAndBadArguments) {
     EXPECT_TRUE(throws([&] { search(*index, query, 0); }, "k is 0"));
     EXPECT_TRUE(throws([&] { index->add(-1, query.data()); }));
     EXPECT_TRUE(throws([&] { index->add(1, nullptr); }));
-    for (int d : {0, -8, 12, (1 << 15) + 8}) {
+    for (int d : {0, -8, (1 << 15) + 1}) {
         EXPECT_TRUE(throws(
-                [&] { IndexBinaryFlatKernel made(d); }, "multiple of 8"));
+                [&] { IndexBinaryFlatKernel made(d); }, "expected 1 to 32768"));
     }
+}
+
+TEST(Searching, RefusesOnesBehindTheLastBit) {
+    const auto index = make(13);
+    const Codes good{0xff, 0xf8}, bad{0xff, 0xf8, 0, 4};
+    index->add(1, good.data());
+    const std::string message = "code 1 has ones behind its first 13 bits";
+    EXPECT_TRUE(throws([&] { index->add(2, bad.data()); }, message));
+    EXPECT_TRUE(throws([&] { search(*index, bad, 1); }, message));
+    faiss::RangeSearchResult result(2);
+    EXPECT_TRUE(throws(
+            [&] { index->range_search(2, bad.data(), 9, &result); }, message));
+    EXPECT_EQ(search(*index, good, 2).labels, (std::vector<idx_t>{0, -1}));
 }
 
 TEST(Changing, AddRemoveMergeReconstruct) {
     const int d = 72;
-    const size_t size = d / 8;
+    const size_t size = size_of(d);
     Codes codes = random_sets(500, d, 10);
     const Codes queries = random_sets(30, d, 11);
     const auto index = make(d);
@@ -344,7 +381,7 @@ TEST(Changing, AddRemoveMergeReconstruct) {
 // Removals by places, mixed with all other changes.
 TEST(Changing, LastCodesTakeThePlacesOfRemovedOnes) {
     const int d = 40;
-    const size_t size = d / 8;
+    const size_t size = size_of(d);
     const Codes pool = random_sets(4000, d, 17),
                 queries = random_sets(20, d, 18);
     std::unique_ptr<faiss::IndexBinary> made = make(d);
@@ -438,7 +475,8 @@ TEST(Changing, ListsThatWereChangedByHandAreRefused) {
     const auto index = make(d, {1, 2, 4, 8});
     const PlaceMoves moves(4, {1});
     index->prepare_moves(moves)();
-    std::swap(index->lists[1].ids[0], index->lists[1].ids[1]);
+    auto& ids = index->lists[1].ids.make_owned();
+    std::swap(ids[0], ids[1]);
     const PlaceMoves more(3, {0});
     EXPECT_TRUE(throws([&] { index->prepare_moves(more); }, "by hand"));
 }
@@ -463,7 +501,7 @@ TEST(Files, AndCopies) {
 
 // Inconsistent lists in files.
 TEST(Files, ListsThatDoNotFit) {
-    const int d = 64;
+    const int d = 512;
     const auto damaged = [&](auto&& change) {
         const auto index = make(d, random_sets(50, d, 15));
         change(*index);
@@ -480,13 +518,18 @@ TEST(Files, ListsThatDoNotFit) {
     };
     EXPECT_FALSE(damaged([](auto&) {}));
     EXPECT_TRUE(damaged([&](auto& i) { i.ntotal++; }));
-    EXPECT_TRUE(damaged([&](auto& i) { first_list(i)->ids[0] = 50; }));
-    EXPECT_TRUE(damaged([&](auto& i) { first_list(i)->ids[0] = -1; }));
+    EXPECT_TRUE(
+            damaged([&](auto& i) { first_list(i)->ids.make_owned()[0] = 50; }));
+    EXPECT_TRUE(
+            damaged([&](auto& i) { first_list(i)->ids.make_owned()[0] = -1; }));
     EXPECT_TRUE(damaged([&](auto& i) {
         auto* list = first_list(i);
-        list->ids[0] = (list->ids[0] + 1) % 50; // a duplicate id
+        list->ids.make_owned()[0] = (list->ids[0] + 1) % 50; // a duplicate id
     }));
-    EXPECT_TRUE(damaged([&](auto& i) { first_list(i)->codes[0] ^= 1; }));
+    EXPECT_TRUE(damaged(
+            [&](auto& i) { first_list(i)->codes.make_owned()[0] ^= 1; }));
+    EXPECT_TRUE(damaged(
+            [&](auto& i) { first_list(i)->folded.make_owned()[0] ^= 1; }));
 }
 
 TEST(Strings, OnlyKernelsOfSetsAndNotBehindAHash) {

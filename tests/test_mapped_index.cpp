@@ -247,6 +247,8 @@ TEST(Mapped, BinaryIndexesFindTheSame) {
           "IDMap,BFlat"s,
           "IDMap2,BFlat"s,
           "BIVF4"s,
+          "BKFlat(jaccard)"s,
+          "IDMap2,BKFlat(dice)"s,
           sik + ",BFlat",
           "IDMap2," + sik + ",BFlat"}) {
         check<IndexBinary>(string);

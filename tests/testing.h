@@ -359,7 +359,7 @@ inline Found<int32_t> search(
         const Bytes& codes,
         idx_t k,
         Params params = nullptr) {
-    const idx_t n = codes.size() / (index.d / 8);
+    const idx_t n = codes.size() / index.code_size;
     return found_by<int32_t>(n, k, [&](int32_t* distances, idx_t* labels) {
         index.search(n, codes.data(), k, distances, labels, params);
     });
@@ -419,7 +419,7 @@ inline Ranges range_search(
         const faiss::IndexBinary& index,
         const Bytes& codes,
         int radius) {
-    const idx_t n = codes.size() / (index.d / 8);
+    const idx_t n = codes.size() / index.code_size;
     faiss::RangeSearchResult result(n);
     index.range_search(n, codes.data(), radius, &result);
     return to_ranges(result);

@@ -7,6 +7,7 @@
 #include <faiss/IndexBinary.h>
 
 #include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/core/MappableVector.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
@@ -17,6 +18,9 @@ namespace faiss_ext {
 /** Exact search under a similarity of packed bits (BitKernel), such as sets or
  * fingerprints of molecules. The Jaccard kernel is called Tanimoto similarity
  * in chemistry.
+ *
+ * The number of bits need not be a multiple of 8. The last byte of a code is
+ * then padded with zeros at its low end, as by numpy.packbits.
  *
  * Distances are integers, as in every binary index: 1 - k in units of 2^-30. An
  * index can have up to 32,768 bits. Up to this number, different values of the
@@ -38,12 +42,14 @@ namespace faiss_ext {
  * The codes are stored by their number of ones, which bounds the kernel value:
  * that of the Jaccard kernel is at most the smaller number of ones divided by
  * the larger. A search therefore begins with the codes that have as many ones
- * as the query, and ends when no better code can follow. If d is a multiple of
- * 64 from 512 on, codes are first compared as folded to 256 bits, if few
- * enough of them can be of interest. Results are the same.
+ * as the query, and ends when no better code can follow. From d = 449 on, codes
+ * are first compared as folded to 256 bits, if few enough of them can be of
+ * interest. Results are the same.
  *
- * A code takes d / 8 + 8 bytes of memory, and 32 more if it is folded. The
- * first removal or replacement by ids of your own adds 8 bytes per code.
+ * A code takes d / 8 bytes of memory, rounded up to a multiple of 8, another 8,
+ * and 32 more if it is folded. The first removal or replacement by ids of your
+ * own adds 8 bytes per code. If the lists are mapped from a file, functions that
+ * change the index throw.
  *
  * Source of the bound: S. J. Swamidass and P. Baldi, Bounds and algorithms for
  * fast exact searches of chemical fingerprints in linear and sublinear time, J.
@@ -54,19 +60,29 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
 
     /// The codes with the same number of ones, in any order.
     struct List {
-        std::vector<idx_t> ids;
-        std::vector<uint8_t> codes;  ///< size ids.size() * code_size
-        std::vector<uint8_t> folded; ///< of the same codes, or empty
+        MappableVector<idx_t> ids;
+        MappableVector<uint8_t> codes;  ///< size ids.size() * stride()
+        MappableVector<uint8_t> folded; ///< of the same codes, or empty
     };
 
     std::vector<List> lists; ///< by the number of ones, size d + 1
 
-    /// @param d  number of bits, a multiple of 8 up to 32,768
+    /// @param d  number of bits, up to 32,768
     explicit IndexBinaryFlatKernel(int d);
 
     /// @param kernel  is copied
     IndexBinaryFlatKernel(int d, const BitKernel& kernel);
     IndexBinaryFlatKernel() = default;
+
+    /// Bytes from a stored code to the next one, a multiple of 8.
+    size_t stride() const;
+
+    /// Whether codes are mapped from a file.
+    bool is_mapped() const;
+
+    /// Throws if one of n codes has ones behind the first d bits. `where` names
+    /// the caller.
+    void check_bits(idx_t n, const uint8_t* x, const char* where) const;
 
     /// The kernel value of a distance, which must not be negative. It is 0 for
     /// the largest distance, which marks a missing result.
@@ -123,7 +139,7 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     std::vector<uint64_t> places;
 
     void check_lists() const;
-    void append(List& list, size_t n, const idx_t* ids, const uint8_t* codes);
+    void append(List& list, idx_t id, const uint8_t* code);
     void move_code(List& list, size_t from, size_t to);
     void truncate(List& list, size_t n);
     void reserve(List& list, size_t more);

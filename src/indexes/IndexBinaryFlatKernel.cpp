@@ -49,8 +49,8 @@ size_t position_in_list(uint64_t place) {
 }
 
 /// Reserves memory, so that appending items cannot fail.
-template <class T>
-void make_room(std::vector<T>& items, size_t more) {
+template <class Vector>
+void make_room(Vector& items, size_t more) {
     const size_t needed = items.size() + more;
     if (needed > items.capacity()) {
         items.reserve(std::max(needed, 2 * items.capacity()));
@@ -60,15 +60,41 @@ void make_room(std::vector<T>& items, size_t more) {
 } // namespace
 
 IndexBinaryFlatKernel::IndexBinaryFlatKernel(int d)
-        : IndexBinary(checked_bits(d, "IndexBinaryFlatKernel")),
-          kernel(JaccardBitKernel()) {
+        : IndexBinaryFlatKernel(d, JaccardBitKernel()) {}
+
+IndexBinaryFlatKernel::IndexBinaryFlatKernel(int d, const BitKernel& kernel)
+        : kernel(kernel.clone()) {
+    this->d = d; // FAISS's constructor takes only multiples of 8
+    code_size = bytes_of_bits(d);
     init();
 }
 
-IndexBinaryFlatKernel::IndexBinaryFlatKernel(int d, const BitKernel& kernel)
-        : IndexBinary(checked_bits(d, "IndexBinaryFlatKernel")),
-          kernel(kernel.clone()) {
-    init();
+size_t IndexBinaryFlatKernel::stride() const {
+    return (size_t(code_size) + 7) / 8 * 8;
+}
+
+bool IndexBinaryFlatKernel::is_mapped() const {
+    return std::any_of(lists.begin(), lists.end(), [](const List& list) {
+        return list.ids.mapped() || list.codes.mapped() || list.folded.mapped();
+    });
+}
+
+void IndexBinaryFlatKernel::check_bits(
+        idx_t n,
+        const uint8_t* x,
+        const char* where) const {
+    const int padding = 8 * code_size - d;
+    const auto beyond = uint8_t((1 << padding) - 1);
+    for (idx_t i = 0; padding > 0 && i < n; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                (x[(i + 1) * code_size - 1] & beyond) == 0,
+                "%s: code %" PRId64
+                " has ones behind its first %d bits; expected zeros in the %d low bits of the last byte, as numpy.packbits gives",
+                where,
+                int64_t(i),
+                d,
+                padding);
+    }
 }
 
 double IndexBinaryFlatKernel::kernel_value(int32_t distance) {
@@ -90,15 +116,17 @@ int32_t IndexBinaryFlatKernel::distance(double kernel_value) {
 void IndexBinaryFlatKernel::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a kernel of packed bits");
     v.items(lists, size_t(d) + 1, [&](const auto& list) {
+        const size_t of_folded = FoldedCodes::size_of(stride());
         v.array("ids", list.ids);
-        v.array("codes", list.codes, list.ids.size() * code_size);
+        v.array("codes", list.codes, list.ids.size() * stride());
+        v.array("folded", list.folded, list.ids.size() * of_folded);
     });
 }
 
 void IndexBinaryFlatKernel::init() {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            d > 0 && d % 8 == 0 && d <= most_bits,
-            "IndexBinaryFlatKernel: the number of bits is %d, expected a multiple of 8 from 8 to %d",
+            d > 0 && d <= most_bits && code_size == bytes_of_bits(d),
+            "IndexBinaryFlatKernel: the number of bits is %d, expected 1 to %d",
             d,
             most_bits);
     check_fields(*this);
@@ -108,11 +136,6 @@ void IndexBinaryFlatKernel::init() {
 void IndexBinaryFlatKernel::restore() {
     init();
     check_restorable();
-    for (List& list : lists) {
-        List all;
-        append(all, list.ids.size(), list.ids.data(), list.codes.data());
-        list = std::move(all);
-    }
     const bool ascend =
             std::all_of(lists.begin(), lists.end(), [](const List& list) {
                 return std::is_sorted(list.ids.begin(), list.ids.end());
@@ -125,24 +148,40 @@ void IndexBinaryFlatKernel::restore() {
 
 void IndexBinaryFlatKernel::check_restorable() const {
     check_lists();
+    const bool reads_codes = !is_mapped(); // all of a file
     std::vector<bool> seen(ntotal);
     for (int l = 0; l <= d; l++) {
         const List& list = lists[l];
         for (size_t i = 0; i < list.ids.size(); i++) {
-            const idx_t id = list.ids[i];
+            const idx_t id = list.ids.sequential()[i];
             FAISS_EXT_THROW_IF_NOT_FMT(
                     id >= 0 && id < ntotal && !seen[id],
                     "IndexBinaryFlatKernel: id %" PRId64
                     " of the list of codes with %d ones is out of range or used twice",
                     int64_t(id),
                     l);
+            seen[id] = true;
+            if (!reads_codes) {
+                continue;
+            }
+            const uint8_t* code = &list.codes[i * stride()];
             FAISS_EXT_THROW_IF_NOT_FMT(
-                    number_of_ones(&list.codes[i * code_size], code_size) == l,
+                    number_of_ones(code, stride()) == l,
                     "IndexBinaryFlatKernel: code %" PRId64
                     " does not have %d ones, as its list says",
                     int64_t(id),
                     l);
-            seen[id] = true;
+            check_bits(1, code, "IndexBinaryFlatKernel");
+            uint8_t folded[FoldedCodes::size];
+            const size_t size = FoldedCodes::size_of(stride());
+            if (size > 0) {
+                FoldedCodes::fold(code, stride(), folded);
+            }
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    std::equal(folded, folded + size, &list.folded[i * size]),
+                    "IndexBinaryFlatKernel: code %" PRId64
+                    " is not folded as it should be",
+                    int64_t(id));
         }
     }
 }
@@ -154,7 +193,12 @@ void IndexBinaryFlatKernel::check_lists() const {
         check_stored(
                 list.ids.size(),
                 list.codes.size(),
-                code_size,
+                stride(),
+                "IndexBinaryFlatKernel");
+        check_stored(
+                list.ids.size(),
+                list.folded.size(),
+                FoldedCodes::size_of(stride()),
                 "IndexBinaryFlatKernel");
     }
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -166,53 +210,49 @@ void IndexBinaryFlatKernel::check_lists() const {
             int64_t(ntotal));
 }
 
-/// Appends codes that all have the ones of the list. Fails only if there is no
-/// room (reserve).
-void IndexBinaryFlatKernel::append(
-        List& list,
-        size_t n,
-        const idx_t* ids,
-        const uint8_t* codes) {
-    const size_t before = list.ids.size();
-    list.ids.insert(list.ids.end(), ids, ids + n);
-    list.codes.insert(list.codes.end(), codes, codes + n * code_size);
-    if (FoldedCodes::are_used(code_size)) {
-        list.folded.resize((before + n) * FoldedCodes::size);
-        for (size_t i = 0; i < n; i++) {
-            FoldedCodes::fold(
-                    codes + i * code_size,
-                    code_size,
-                    &list.folded[(before + i) * FoldedCodes::size]);
-        }
+/// Appends a code that has the ones of the list. Fails only if there is no room
+/// (reserve).
+void IndexBinaryFlatKernel::append(List& list, idx_t id, const uint8_t* code) {
+    AlignedVector<uint8_t>& codes = list.codes.make_owned();
+    const size_t begin = codes.size();
+    list.ids.make_owned().push_back(id);
+    codes.resize(begin + stride());
+    std::copy_n(code, code_size, &codes[begin]);
+    if (FoldedCodes::are_used(stride())) {
+        AlignedVector<uint8_t>& folded = list.folded.make_owned();
+        folded.resize(folded.size() + FoldedCodes::size);
+        FoldedCodes::fold(
+                &codes[begin],
+                stride(),
+                folded.data() + folded.size() - FoldedCodes::size);
     }
 }
 
 /// Overwrites a code with another one of the same list, and its id.
 void IndexBinaryFlatKernel::move_code(List& list, size_t from, size_t to) {
-    const auto move = [&](std::vector<uint8_t>& codes, size_t size) {
+    const auto move = [&](MappableVector<uint8_t>& all, size_t size) {
+        AlignedVector<uint8_t>& codes = all.make_owned();
         if (!codes.empty()) {
             std::memmove(&codes[to * size], &codes[from * size], size);
         }
     };
-    list.ids[to] = list.ids[from];
-    move(list.codes, code_size);
+    list.ids.make_owned()[to] = list.ids[from];
+    move(list.codes, stride());
     move(list.folded, FoldedCodes::size);
 }
 
 /// Keeps only the first n codes.
 void IndexBinaryFlatKernel::truncate(List& list, size_t n) {
-    list.ids.resize(n);
-    list.codes.resize(n * code_size);
-    list.folded.resize(list.folded.empty() ? 0 : n * FoldedCodes::size);
+    list.ids.make_owned().resize(n);
+    list.codes.make_owned().resize(n * stride());
+    list.folded.make_owned().resize(n * FoldedCodes::size_of(stride()));
 }
 
 /// Reserves memory, so that so many more codes can be appended.
 void IndexBinaryFlatKernel::reserve(List& list, size_t more) {
-    make_room(list.ids, more);
-    make_room(list.codes, more * code_size);
-    if (FoldedCodes::are_used(code_size)) {
-        make_room(list.folded, more * FoldedCodes::size);
-    }
+    make_room(list.ids.make_owned(), more);
+    make_room(list.codes.make_owned(), more * stride());
+    make_room(list.folded.make_owned(), more * FoldedCodes::size_of(stride()));
 }
 
 /// Needs ntotal places.
@@ -238,6 +278,8 @@ uint64_t IndexBinaryFlatKernel::place_of(idx_t id) const {
 
 void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
     check_batch(n, x, "IndexBinaryFlatKernel::add");
+    check_bits(n, x, "IndexBinaryFlatKernel::add");
+    check_not_mapped(is_mapped(), "IndexBinaryFlatKernel::add");
     check_lists();
     std::vector<int> ones(n);
     std::vector<idx_t> more(d + 1);
@@ -258,8 +300,7 @@ void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
         if (has_places) {
             places.push_back(pack_place(ones[i], list.ids.size()));
         }
-        const idx_t id = ntotal + i;
-        append(list, 1, &id, code);
+        append(list, ntotal + i, code);
     }
     ntotal += n;
 }
@@ -286,6 +327,7 @@ void IndexBinaryFlatKernel::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatKernel::search");
+    check_bits(n, x, "IndexBinaryFlatKernel::search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexBinaryFlatKernel::search");
     check_lists();
@@ -314,6 +356,7 @@ void IndexBinaryFlatKernel::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatKernel::range_search");
+    check_bits(n, x, "IndexBinaryFlatKernel::range_search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexBinaryFlatKernel::range_search");
     check_lists();
@@ -338,6 +381,7 @@ void IndexBinaryFlatKernel::range_search(
 }
 
 size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {
+    check_not_mapped(is_mapped(), "IndexBinaryFlatKernel::remove_ids");
     check_lists();
     std::vector<idx_t> new_id(ntotal, -1);
     idx_t kept = 0;
@@ -352,7 +396,7 @@ size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {
             const idx_t id = new_id[list.ids[i]];
             if (id >= 0) {
                 move_code(list, i, to);
-                list.ids[to++] = id;
+                list.ids.make_owned()[to++] = id;
             }
         }
         truncate(list, to);
@@ -366,6 +410,7 @@ size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {
 
 std::function<void()> IndexBinaryFlatKernel::prepare_moves(
         const PlaceMoves& moves) {
+    check_not_mapped(is_mapped(), "IndexBinaryFlatKernel::remove_ids");
     check_lists();
     if (places.empty() && moves.before > moves.after) {
         check_restorable();
@@ -395,7 +440,8 @@ std::function<void()> IndexBinaryFlatKernel::prepare_moves(
         });
         for (const auto [from, to] : moves.moves) {
             places[to] = places[from];
-            lists[list_of(places[to])].ids[position_in_list(places[to])] = to;
+            List& list = lists[list_of(places[to])];
+            list.ids.make_owned()[position_in_list(places[to])] = to;
         }
         places.resize(std::min(places.size(), size_t(moves.after)));
         ntotal = moves.after;
@@ -416,7 +462,7 @@ void IndexBinaryFlatKernel::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
             const List& list = lists[list_of(place)];
             std::memcpy(
                     recons + i * code_size,
-                    &list.codes[position_in_list(place) * code_size],
+                    &list.codes[position_in_list(place) * stride()],
                     code_size);
         }
         return;
@@ -427,7 +473,7 @@ void IndexBinaryFlatKernel::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         for (auto at = first; at != list.ids.end() && *at < i0 + ni; ++at) {
             std::memcpy(
                     recons + (*at - i0) * code_size,
-                    &list.codes[(at - list.ids.begin()) * code_size],
+                    &list.codes[(at - list.ids.begin()) * stride()],
                     code_size);
         }
     }
@@ -439,6 +485,7 @@ void IndexBinaryFlatKernel::merge_from(
     check_compatible_for_merge(other);
     check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexBinaryFlatKernel&>(other);
+    check_not_mapped(is_mapped(), "IndexBinaryFlatKernel::merge_from");
     check_lists();
     source.check_lists();
     for (int l = 0; l <= d; l++) {
@@ -460,7 +507,7 @@ void IndexBinaryFlatKernel::merge_from(
             if (has_places) {
                 places[id] = pack_place(l, lists[l].ids.size());
             }
-            append(lists[l], 1, &id, &from.codes[i * code_size]);
+            append(lists[l], id, &from.codes[i * stride()]);
         }
     }
     ntotal += source.ntotal;

@@ -108,8 +108,11 @@ const IndexT* owner_of(const IndexIDTableTemplate<IndexT>& table) {
 /// The number of components of a vector.
 template <class IndexT>
 size_t length_of(const IndexIDTableTemplate<IndexT>& table) {
-    const int d = owner_of(table)->d;
-    return is_binary<IndexT> ? d / 8 : d;
+    if constexpr (is_binary<IndexT>) {
+        return owner_of(table)->code_size;
+    } else {
+        return owner_of(table)->d;
+    }
 }
 
 template <class IndexT>
@@ -141,9 +144,10 @@ TranslatedParams checked_search(
 } // namespace
 
 template <class IndexT>
-IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(IndexT* index)
-        : faiss::IndexIDMapTemplate<IndexT>(checked(index)) {
-    complete(*this, index);
+IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(IndexT* index) {
+    // not FAISS's constructor, which takes only multiples of 8 bits
+    static_cast<IndexT&>(*this) = *checked(index);
+    this->index = index;
 }
 
 template <class IndexT>

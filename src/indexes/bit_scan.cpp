@@ -169,7 +169,7 @@ struct BitHits : simd::HammingSink {
             positions[i] = uint32_t(position_of(keys[i]));
         }
         simd::common_bits(
-                index.code_size / 8,
+                index.stride() / 8,
                 code,
                 list->codes.data(),
                 size,
@@ -262,10 +262,7 @@ struct BitQueries {
     static constexpr size_t folded_words = FoldedCodes::size / 8;
 
     BitQueries(const IndexBinaryFlatKernel& index, idx_t n, const uint8_t* x)
-            : words((size_t(index.code_size) + 7) / 8),
-              order(n),
-              ones(n),
-              codes(n * words) {
+            : words(index.stride() / 8), order(n), ones(n), codes(n * words) {
         const size_t size = index.code_size;
         std::vector<int> given(n);
         for (idx_t i = 0; i < n; i++) {
@@ -275,16 +272,17 @@ struct BitQueries {
         std::stable_sort(order.begin(), order.end(), [&](idx_t a, idx_t b) {
             return given[a] < given[b];
         });
-        const bool folds = FoldedCodes::are_used(size);
+        const bool folds = FoldedCodes::are_used(index.stride());
         folded.resize(folds ? n * folded_words : 0);
         for (idx_t i = 0; i < n; i++) {
             const uint8_t* code = x + order[i] * size;
             ones[i] = given[order[i]];
             std::memcpy(&codes[i * words], code, size);
             if (folds) {
-                uint8_t bytes[FoldedCodes::size];
-                FoldedCodes::fold(code, size, bytes);
-                std::memcpy(&folded[i * folded_words], bytes, sizeof(bytes));
+                FoldedCodes::fold(
+                        &codes[i * words],
+                        index.stride(),
+                        &folded[i * folded_words]);
             }
         }
     }
@@ -305,18 +303,12 @@ struct ActiveQueries {
         sinks.push_back(&hits);
     }
 
-    void scan(size_t n, const std::vector<uint8_t>& all, size_t code_size) {
+    void scan(size_t n, const uint8_t* all, size_t code_size) {
         if (sinks.empty()) {
             return;
         }
         scan_codes(
-                sinks.size(),
-                codes.data(),
-                0,
-                n,
-                all.data(),
-                code_size,
-                sinks.data());
+                sinks.size(), codes.data(), 0, n, all, code_size, sinks.data());
         for (simd::HammingSink* sink : sinks) {
             static_cast<BitHits*>(sink)->end();
         }
@@ -325,10 +317,11 @@ struct ActiveQueries {
 
 } // namespace
 
-void FoldedCodes::fold(const uint8_t* code, size_t code_size, uint8_t* folded) {
+void FoldedCodes::fold(const void* code, size_t code_size, void* folded) {
+    const auto* bytes = static_cast<const uint8_t*>(code);
     uint64_t words[size / 8] = {};
     for (size_t i = 0; i < code_size; i += 8) {
-        words[i / 8 % (size / 8)] ^= word_at(code, i, code_size);
+        words[i / 8 % (size / 8)] ^= word_at(bytes, i, code_size);
     }
     std::memcpy(folded, words, size);
 }
@@ -388,8 +381,8 @@ void scan_bits(
             } else if (is_mine) {
                 const List& list = index.lists[l];
                 const size_t size = list.ids.size();
-                plain.scan(size, list.codes, index.code_size);
-                folded.scan(size, list.folded, FoldedCodes::size);
+                plain.scan(size, list.codes.sequential(), index.stride());
+                folded.scan(size, list.folded.sequential(), FoldedCodes::size);
             }
         }
         for (idx_t q = 0; q < nq; q++) {

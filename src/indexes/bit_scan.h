@@ -30,10 +30,16 @@ struct FoldedCodes {
 
     /// Whether codes of this size are folded.
     static bool are_used(size_t code_size) {
-        return code_size >= 2 * size && code_size % 8 == 0;
+        return code_size >= 2 * size;
     }
 
-    static void fold(const uint8_t* code, size_t code_size, uint8_t* folded);
+    /// Bytes of the folded code of a code of this size, or 0.
+    static size_t size_of(size_t code_size) {
+        return are_used(code_size) ? size : 0;
+    }
+
+    /// @param code_size  a multiple of 8
+    static void fold(const void* code, size_t code_size, void* folded);
 };
 
 /** Finds the nearest codes of queries.

@@ -32,6 +32,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/field_files.h"
+#include "core/hamming.h"
 #include "core/io_fields.h"
 #include "indexes/id_positions.h"
 #include "indexes/index_compat.h"
@@ -242,7 +243,7 @@ struct Header {
         index.is_trained = is_trained;
         index.metric_type = faiss::MetricType(metric_type);
         if constexpr (std::is_base_of_v<IndexBinary, Class>) {
-            index.code_size = d / 8;
+            index.code_size = bytes_of_bits(d);
         }
     }
 };

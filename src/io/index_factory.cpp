@@ -30,6 +30,7 @@
 
 #include "core/errors.h"
 #include "core/field_strings.h"
+#include "core/hamming.h"
 #include "core/string_token.h"
 #include "hashes/hash_strings.h"
 #include "indexes/fast_scan.h"
@@ -155,7 +156,7 @@ std::unique_ptr<IndexT> make_registered(
     index->d = d;
     index->metric_type = metric;
     if constexpr (std::is_same_v<IndexT, IndexBinary>) {
-        index->code_size = d / 8;
+        index->code_size = bytes_of_bits(d);
     }
     read_string(dynamic_cast<HasFields&>(*index), spec);
     return index;
@@ -846,8 +847,8 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
     if ((parts.size() == 1 && (is_of_faiss || is_codes(parts[0]))) ||
         is_wrapper<IndexBinary>(parts[0])) {
         FAISS_EXT_THROW_IF_NOT_FMT(
-                d % 8 == 0,
-                "the number of bits is %d, expected a multiple of 8",
+                d % 8 == 0 || TokenHead(parts[0]).letters == "BKFlat",
+                "the number of bits is %d, expected a multiple of 8; only BKFlat takes other numbers",
                 d);
         return make_storage(d, part, {"BKFlat(...)"});
     }

@@ -118,7 +118,7 @@ class PageReader:
         assert [field for field, _ in LAYOUTS["Frame"]] == [
             "magic", "version", "length", "checksums", "padding", "header", "content"]
         assert self.bytes(4).decode() == OBJECTS[kind]
-        assert self.number("u32") == 9
+        assert self.number("u32") == 10
         length = self.number("u64")
         checksums = [self.number("u64") for _ in range(-(-length // BLOCK_SIZE))]
         rest = -(self.position + 8) % 64
