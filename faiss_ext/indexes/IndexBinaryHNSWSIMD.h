@@ -13,6 +13,7 @@
 namespace faiss_ext {
 
 class GraphChanges;
+struct VertexScores;
 
 /** Graph search by Hamming distance: a faiss::IndexBinaryHNSW whose codes can
  * be removed, filtered, searched by range, and merged.
@@ -104,6 +105,35 @@ struct IndexBinaryHNSWSIMD : faiss::IndexBinaryHNSW {
     /// caller.
     void check_graph(const char* where) const;
 
+   protected:
+    // The distance of codes, which derived classes replace.
+
+    /// Distances as floats, by which the graph is built and searched.
+    virtual std::unique_ptr<VertexScores> scores() const;
+
+    /// The distance between a query and a vertex, of which the score is known.
+    virtual int32_t distance(const uint8_t* query, int32_t vertex, float score)
+            const;
+
+    /// A score such that no distance below the radius has a larger one.
+    virtual float largest_score(int radius) const;
+
+    /// Finds the k nearest among the selected vertices, by distance and then by
+    /// vertex.
+    virtual void scan(
+            const faiss::IDSelector& sel,
+            idx_t n,
+            const uint8_t* x,
+            idx_t k,
+            int32_t* distances,
+            idx_t* vertices) const;
+
+    /// Throws unless another graph of this class compares codes in the same
+    /// way.
+    virtual void check_same_distance(const IndexBinaryHNSWSIMD&) const {}
+
+    IndexBinaryFlatSIMD& codes() const;
+
    private:
     /// True while vertices are being linked, by this thread or by threads that
     /// it waits for.
@@ -113,7 +143,6 @@ struct IndexBinaryHNSWSIMD : faiss::IndexBinaryHNSW {
 
     IndexBinaryHNSWSIMD(std::unique_ptr<IndexBinaryFlatSIMD> flat, int M);
 
-    IndexBinaryFlatSIMD& codes() const;
     GraphChanges changes(Storage& storage);
     /// Links n codes that `store` adds to the storage.
     void append(

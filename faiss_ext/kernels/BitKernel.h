@@ -44,10 +44,15 @@ struct BitKernel : HasFields {
     /// @param n  its `common` is ignored
     virtual double common_bits(double distance, const BitCounts& n) const = 0;
 
+    /// Whether k(x, y) = k(y, x).
+    virtual bool is_symmetric() const {
+        return true;
+    }
+
     /** Computes k for all pairs of codes.
      *
-     * @param x    codes of `code_size` bytes, size n * code_size
-     * @param y    size m * code_size
+     * @param x    codes of d bits, size n * ceil(d / 8)
+     * @param y    size m * ceil(d / 8)
      * @param out  size n * m
      */
     void gram(
@@ -55,7 +60,7 @@ struct BitKernel : HasFields {
             const uint8_t* x,
             idx_t m,
             const uint8_t* y,
-            size_t code_size,
+            int d,
             float* out) const;
 
     /// The kernel of the same values for vectors of zeros and ones, or null.
@@ -115,6 +120,9 @@ struct TverskyBitKernel : BitKernel {
     TverskyBitKernel() = default;
     TverskyBitKernel(double alpha, double beta);
 
+    bool is_symmetric() const override {
+        return alpha == beta;
+    }
     double distance(const BitCounts& n) const override;
     double common_bits(double distance, const BitCounts& n) const override;
     void fields(FieldVisitor& v) const override;

@@ -73,6 +73,17 @@ def as_any_codes(x, where):
     return as_codes(x, x.shape[1] if x.ndim == 2 else "d / 8", where)
 
 
+def number_of_bits(d, size, where):
+    """The number of bits of codes of `size` bytes: d, or 8 for each byte."""
+    if d is None:
+        return 8 * size
+    d = as_integer(d, "d", where)
+    if not 8 * (size - 1) < d <= 8 * size:
+        raise ValueError(f"{where}: d is {d}, expected {8 * size - 7} to "
+                         f"{8 * size} bits in {size} bytes")
+    return d
+
+
 def hint_for_one(x, d):
     """What to write instead of a single vector; or ""."""
     return "; for one vector, x[None]" if x.shape == (d,) else ""

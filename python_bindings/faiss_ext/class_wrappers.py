@@ -22,7 +22,7 @@ from . import swigfaiss_ext as swig
 from .arguments import (
     AS_ARGUMENT, as_any_codes, as_array, as_asked, as_code_rows, as_codes, as_ids, as_integer, as_k,
     as_keys, as_matrix, as_new_ids, as_radius, as_selected, as_vectors,
-    python_number, shown)
+    number_of_bits, python_number, shown)
 from .documentation import Attribute
 from .errors import is_of_swig, module_of, unsupported, with_prefix
 from .filters import ids_of, list_sizes_of, params_of
@@ -168,7 +168,7 @@ def check_results(self, name, n, args, kwargs, where):
     if not given or name not in TAKE_K or k is None:
         return
     is_binary = isinstance(self, faiss.IndexBinary)
-    width = self.d // 8 if is_binary else self.d
+    width = self.code_size if is_binary else self.d
     shapes = {"D": ("int32" if is_binary else "float32", (n, k)),
               "I": ("int64", (n, k)), "labels": ("int64", (n, k)),
               "R": ("uint8" if is_binary else "float32", (n, k, width))}
@@ -315,7 +315,7 @@ def vectors_for_hash(self, x, where):
     if is_sparse(x):
         return sparse_vectors.encode(hash, SparseVectors(x, d_in, where))
     x = as_array(x, where)
-    if x.ndim == 2 and x.shape[1] == self.d // 8 != d_in:
+    if x.ndim == 2 and x.shape[1] == self.code_size != d_in:
         name = where.split(".")[-1]
         raise ValueError(
             f"{where}: expected vectors of shape (n, {d_in}), got {x.shape}, "
@@ -738,16 +738,20 @@ def wrap_kernels():
 def wrap_bit_kernels():
 
     def gram(
-        self, x: "ArrayLike", y: "ArrayLike | None" = None
+        self, x: "ArrayLike", y: "ArrayLike | None" = None,
+        d: "int | None" = None
     ) -> "NDArray[np.float32]":
         """Computes the similarities of packed bits.
 
         Parameters
         ----------
-        x : array_like of uint8, shape (n, d / 8)
+        x : array_like of uint8, shape (n, ceil(d / 8))
             Codes, as numpy.packbits gives.
-        y : array_like of uint8, shape (m, d / 8), optional
+        y : array_like of uint8, shape (m, ceil(d / 8)), optional
             Codes. By default x.
+        d : int, optional
+            The number of bits, on which hamming and russellrao depend. By
+            default 8 for each byte.
 
         Returns
         -------
@@ -756,10 +760,10 @@ def wrap_bit_kernels():
         where = "BitKernel.gram"
         x = as_any_codes(x, where)
         y = x if y is None else as_codes(y, x.shape[1], where)
+        d = number_of_bits(d, x.shape[1], where)
         out = np.empty((x.shape[0], y.shape[0]), dtype="float32")
-        self._gram_c(
-            x.shape[0], faiss.swig_ptr(x), y.shape[0], faiss.swig_ptr(y),
-            x.shape[1], faiss.swig_ptr(out))
+        self._gram_c(x.shape[0], faiss.swig_ptr(x), y.shape[0],
+                     faiss.swig_ptr(y), d, faiss.swig_ptr(out))
         return out
 
     def call(self, x: "ArrayLike", y: "ArrayLike") -> float:
@@ -767,7 +771,7 @@ def wrap_bit_kernels():
 
         Parameters
         ----------
-        x, y : array_like of uint8, shape (d / 8,)
+        x, y : array_like of uint8, shape (ceil(d / 8),)
             Packed bits.
 
         Returns

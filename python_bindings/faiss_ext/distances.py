@@ -231,8 +231,8 @@ def check_unused(model, part, D, I, xq, lims):
     width = model.d
     if isinstance(model, faiss.IndexBinary):
         hash = hash_before(part)
-        takes_codes = hash is None or xq.shape[1:] == (model.d // 8,)
-        width = model.d // 8 if takes_codes else hash.d_in
+        takes_codes = hash is None or xq.shape[1:] == (model.code_size,)
+        width = model.code_size if takes_codes else hash.d_in
     as_vectors_for(xq, width)
     if lims is None:
         check_rows(D, xq)

@@ -29,7 +29,6 @@ namespace {
 
 using List = IndexBinaryFlatKernel::List;
 
-constexpr int most_bits = 1 << 15;
 constexpr int64_t one = largest_bit_distance;
 constexpr int32_t no_distance = std::numeric_limits<int32_t>::max();
 
@@ -125,10 +124,10 @@ void IndexBinaryFlatKernel::fields(FieldVisitor& v) const {
 
 void IndexBinaryFlatKernel::init() {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            d > 0 && d <= most_bits && code_size == bytes_of_bits(d),
+            d > 0 && d <= most_kernel_bits && code_size == bytes_of_bits(d),
             "IndexBinaryFlatKernel: the number of bits is %d, expected 1 to %d",
             d,
-            most_bits);
+            most_kernel_bits);
     check_fields(*this);
     lists.resize(d + 1);
 }
@@ -518,9 +517,11 @@ void IndexBinaryFlatKernel::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
     check_not_itself(&other == this);
     check_before_merge(*this, other);
+    const auto* source = dynamic_cast<const IndexBinaryFlatKernel*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            dynamic_cast<const IndexBinaryFlatKernel*>(&other) && other.d == d,
+            source && source->d == d,
             "cannot merge: expected another IndexBinaryFlatKernel with the same number of bits");
+    check_same_kernel(*kernel, *source->kernel);
 }
 
 } // namespace faiss_ext

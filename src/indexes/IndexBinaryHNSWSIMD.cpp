@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -34,6 +35,14 @@ int checked_links(int M) {
             "IndexBinaryHNSWSIMD: M is %d, expected 2 to 1024",
             M);
     return M;
+}
+
+/// Whether a hit comes first in the results: padding is last.
+bool is_better(
+        const std::pair<int32_t, idx_t>& a,
+        const std::pair<int32_t, idx_t>& b) {
+    return a.first != b.first ? a.first < b.first
+                              : uint64_t(a.second) < uint64_t(b.second);
 }
 
 /// Takes over the flat storage of a graph.
@@ -72,12 +81,14 @@ IndexBinaryHNSWSIMD::IndexBinaryHNSWSIMD(faiss::IndexBinaryHNSW&& other)
 }
 
 struct IndexBinaryHNSWSIMD::Storage : GraphStorage {
+    const IndexBinaryHNSWSIMD& index;
     IndexBinaryFlatSIMD& flat;
 
-    explicit Storage(IndexBinaryFlatSIMD& flat) : flat(flat) {}
+    explicit Storage(const IndexBinaryHNSWSIMD& index)
+            : index(index), flat(index.codes()) {}
 
     std::unique_ptr<VertexScores> scores() const override {
-        return std::make_unique<CodeScores>(flat.codes(), flat.code_size);
+        return index.scores();
     }
     void remove_last(idx_t n) override {
         flat.ntotal -= n;
@@ -101,6 +112,31 @@ IndexBinaryFlatSIMD& IndexBinaryHNSWSIMD::codes() const {
             flat,
             "IndexBinaryHNSWSIMD: the storage is of another class, expected an IndexBinaryFlatSIMD");
     return *flat;
+}
+
+std::unique_ptr<VertexScores> IndexBinaryHNSWSIMD::scores() const {
+    return std::make_unique<CodeScores>(codes().codes(), code_size);
+}
+
+int32_t IndexBinaryHNSWSIMD::distance(const uint8_t*, int32_t, float score)
+        const {
+    return int32_t(score); // floats hold numbers of bits exactly
+}
+
+float IndexBinaryHNSWSIMD::largest_score(int radius) const {
+    return float(radius);
+}
+
+void IndexBinaryHNSWSIMD::scan(
+        const faiss::IDSelector& sel,
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* vertices) const {
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelector*>(&sel); // FAISS's type
+    codes().search(n, x, k, distances, vertices, &params);
 }
 
 GraphChanges IndexBinaryHNSWSIMD::changes(Storage& storage) {
@@ -136,14 +172,14 @@ void IndexBinaryHNSWSIMD::append(
         idx_t n,
         const std::function<void(IndexBinaryFlatSIMD&)>& store) {
     check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::add");
-    Storage storage(codes());
+    Storage storage(*this);
     changes(storage).append(n, [&] { store(codes()); });
 }
 
 size_t IndexBinaryHNSWSIMD::remove_ids(const faiss::IDSelector& sel) {
     check_graph("remove_ids");
     check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::remove_ids");
-    Storage storage(codes());
+    Storage storage(*this);
     return changes(storage).remove(sel);
 }
 
@@ -151,14 +187,14 @@ std::function<void()> IndexBinaryHNSWSIMD::prepare_moves(
         const PlaceMoves& moves) {
     check_graph("remove_ids");
     check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::remove_ids");
-    Storage storage(codes());
+    Storage storage(*this);
     return changes(storage).prepare_moves(moves);
 }
 
 void IndexBinaryHNSWSIMD::compact() {
     check_graph("compact");
     check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::compact");
-    Storage storage(codes());
+    Storage storage(*this);
     changes(storage).compact();
 }
 
@@ -172,24 +208,20 @@ void IndexBinaryHNSWSIMD::for_searches(
     check_graph(where);
     const std::string name = std::string("IndexBinaryHNSWSIMD::") + where;
     check_batch(n, x, name.c_str());
-    const IndexBinaryFlatSIMD& flat = codes();
-    const CodeScores scores(flat.codes(), code_size);
-    const size_t width = scores.d();
+    const std::unique_ptr<VertexScores> scores = this->scores();
+    const size_t width = scores->d();
     std::vector<float> queries(n * width);
     for (idx_t i = 0; i < n; i++) {
         copy_code(x + i * code_size, code_size, &queries[i * width]);
     }
-    // distances of codes are numbers of bits, which floats hold exactly
-    const auto scan = [&](const faiss::IDSelector& sel,
-                          idx_t m,
-                          const uint8_t* codes,
-                          idx_t k,
-                          float* to,
-                          idx_t* labels) {
+    const auto scan_some = [&](const faiss::IDSelector& sel,
+                               idx_t m,
+                               const uint8_t* codes,
+                               idx_t k,
+                               float* to,
+                               idx_t* labels) {
         std::vector<int32_t> distances(m * k);
-        faiss::SearchParameters params;
-        params.sel = const_cast<faiss::IDSelector*>(&sel); // FAISS's type
-        flat.search(m, codes, k, distances.data(), labels, &params);
+        scan(sel, m, codes, k, distances.data(), labels);
         std::copy(distances.begin(), distances.end(), to);
     };
     const GraphSearches searches{
@@ -199,24 +231,25 @@ void IndexBinaryHNSWSIMD::for_searches(
             name,
             n,
             [&](idx_t i, size_t m, const int32_t* vertices, float* out) {
-                scores(&queries[i * width], m, vertices, out);
+                (*scores)(&queries[i * width], m, vertices, out);
             },
             [&](const faiss::IDSelector& sel,
                 idx_t k,
                 float* to,
-                idx_t* labels) { scan(sel, n, x, k, to, labels); },
+                idx_t* labels) { scan_some(sel, n, x, k, to, labels); },
             [&](const faiss::IDSelector& sel,
                 idx_t k,
                 float* to,
                 idx_t* labels) {
                 for (idx_t i = 0; i < n; i++) {
                     if (labels[(i + 1) * k - 1] == -1) {
-                        scan(sel,
-                             1,
-                             x + i * code_size,
-                             k,
-                             to + i * k,
-                             labels + i * k);
+                        scan_some(
+                                sel,
+                                1,
+                                x + i * code_size,
+                                k,
+                                to + i * k,
+                                labels + i * k);
                     }
                 }
             }};
@@ -234,15 +267,24 @@ void IndexBinaryHNSWSIMD::search(
     for_searches("search", n, x, [&](const GraphSearches& searches) {
         std::vector<float> scores(n * k);
         searches.nearest(k, scores.data(), labels, params);
-        std::transform(
-                scores.begin(),
-                scores.end(),
-                labels,
-                distances,
-                [](float score, idx_t label) {
-                    return label >= 0 ? int32_t(score)
-                                      : std::numeric_limits<int32_t>::max();
-                });
+        std::vector<std::pair<int32_t, idx_t>> hits(k);
+        for (idx_t i = 0; i < n; i++) {
+            for (idx_t j = 0; j < k; j++) {
+                const idx_t at = i * k + j;
+                hits[j] = {std::numeric_limits<int32_t>::max(), labels[at]};
+                if (labels[at] >= 0) {
+                    hits[j].first = distance(
+                            x + i * code_size,
+                            places.vertex(labels[at]),
+                            scores[at]);
+                }
+            }
+            // scores may be less exact
+            std::stable_sort(hits.begin(), hits.end(), is_better);
+            for (idx_t j = 0; j < k; j++) {
+                std::tie(distances[i * k + j], labels[i * k + j]) = hits[j];
+            }
+        }
     });
 }
 
@@ -252,16 +294,26 @@ void IndexBinaryHNSWSIMD::range_search(
         int radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    std::vector<std::vector<ScoredVertex>> found;
+    std::vector<std::vector<std::pair<int32_t, idx_t>>> found(n);
+    const float largest = largest_score(radius);
     for_searches("range_search", n, x, [&](const GraphSearches& searches) {
-        found = searches.within(
-                [&](float& score) { return score < float(radius); }, params);
+        const auto near = searches.within(
+                [&](float& score) { return score <= largest; }, params);
+        for (idx_t i = 0; i < n; i++) {
+            for (const ScoredVertex v : near[i]) { // their ids are places
+                const int32_t value = distance(
+                        x + i * code_size, places.vertex(v.id), v.score);
+                if (value < radius) {
+                    found[i].emplace_back(value, v.id);
+                }
+            }
+        }
     });
     fill_range_result(
             found,
             result,
-            [](ScoredVertex v) { return v.score; },
-            [](ScoredVertex v) { return idx_t(v.id); });
+            [](const auto& hit) { return float(hit.first); },
+            [](const auto& hit) { return hit.second; });
 }
 
 void IndexBinaryHNSWSIMD::reconstruct(idx_t key, uint8_t* recons) const {
@@ -292,6 +344,8 @@ void IndexBinaryHNSWSIMD::check_compatible_for_merge(
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source->d == d,
             "cannot merge: expected another IndexBinaryHNSWSIMD with the same number of bits");
+    check_same_distance(*source);
+    source->check_same_distance(*this);
     check_graph("merge_from");
     source->check_graph("merge_from");
 }

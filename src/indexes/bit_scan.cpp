@@ -6,8 +6,10 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <utility>
 
+#include "core/errors.h"
 #include "core/hamming.h"
 #include "core/prefetch.h"
 #include "indexes/blocked_scan.h"
@@ -17,16 +19,25 @@
 
 namespace faiss_ext {
 
+int32_t scaled_distance(const BitKernel& kernel, const BitCounts& n) {
+    constexpr double one = largest_bit_distance;
+    return int32_t(kernel.distance(n) * one + 0.5);
+}
+
+void check_same_kernel(const BitKernel& kernel, const BitKernel& other) {
+    const std::string own = kernel.description(), its = other.description();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            own == its,
+            "cannot merge: this index has the kernel %s and the other one %s, expected the same",
+            own.c_str(),
+            its.c_str());
+}
+
 namespace {
 
 using List = IndexBinaryFlatKernel::List;
 
 constexpr idx_t query_block = 32;
-
-int32_t scaled_distance(const BitKernel& kernel, const BitCounts& n) {
-    constexpr double one = largest_bit_distance;
-    return int32_t(kernel.distance(n) * one + 0.5);
-}
 
 /// The least number of common bits at which the distance is at most `distance`;
 /// min(x, y) + 1 if there is none.

@@ -21,6 +21,15 @@ namespace faiss_ext {
 /// The distance at a kernel value of 0.
 constexpr int64_t largest_bit_distance = int64_t(1) << 30;
 
+/// The largest number of bits of codes under a kernel.
+constexpr int most_kernel_bits = 1 << 15;
+
+/// 1 - k in units of 2^-30.
+int32_t scaled_distance(const BitKernel& kernel, const BitCounts& n);
+
+/// Throws unless the codes of indexes with these kernels can be merged.
+void check_same_kernel(const BitKernel& kernel, const BitKernel& other);
+
 /** Codes that are folded to 256 bits: the exclusive or of their parts of 32
  * bytes. The Hamming distance of two folded codes is at most that of the codes
  * themselves, and takes less memory to compute.

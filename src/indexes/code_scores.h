@@ -25,7 +25,7 @@ inline void copy_code(const uint8_t* code, size_t code_size, float* to) {
     std::memcpy(to, code, code_size);
 }
 
-struct CodeScores final : VertexScores {
+struct CodeScores : VertexScores {
     const uint8_t* const codes;
     const size_t code_size;
 

@@ -36,6 +36,7 @@
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryHNSWKernel.h>
 #include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
@@ -946,6 +947,22 @@ void register_binary_classes() {
     };
     register_index_class(hnsw);
     register_index_class(changing_graph_class<IndexBinaryHNSWSIMD>());
+    auto graph = changing_graph_class<IndexBinaryHNSWKernel>();
+    graph.parts = [](const IndexBinaryHNSWKernel& i) {
+        return Parts{
+                {.name = "storage",
+                 .index = i.storage,
+                 .num_removed = i.num_removed()}};
+    };
+    graph.kernel = [](const IndexBinaryHNSWKernel& i) {
+        return i.kernel->on_vectors();
+    };
+    graph.distance_kind = DistanceKind::scaled;
+    graph.string = [](const IndexBinaryHNSWKernel& i) {
+        return "BHNSW" + links_of(i.hnsw) + ",BKFlat(" +
+                i.kernel->description() + ")";
+    };
+    register_index_class(graph);
 
     auto ivf = ivf_class<faiss::IndexBinaryIVF>();
     ivf.string = [](const faiss::IndexBinaryIVF& i) -> std::string {

@@ -17,6 +17,7 @@
 
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryHNSWKernel.h>
 #include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
@@ -906,6 +907,16 @@ void check_code_graph(const IndexBinaryHNSWSIMD& index, const Place& place) {
     check_graph<IndexBinary, IndexBinaryFlatSIMD>(index, place);
 }
 
+void write_bit_graph(const IndexBinaryHNSWKernel& index, IOWriter* f) {
+    write_code_graph(index, f);
+    write_string(f, index.kernel->description());
+}
+
+void check_bit_graph(const IndexBinaryHNSWKernel& index, const Place& place) {
+    place.pass([&] { index.check_kernel(); });
+    check_code_graph(index, place);
+}
+
 template <class Class>
 std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     const Header header = read_header<Index>(f);
@@ -928,18 +939,34 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     return index;
 }
 
-std::unique_ptr<IndexBinaryHNSWSIMD> read_code_graph(
-        IOReader* f,
-        int io_flags) {
+template <class Graph>
+std::unique_ptr<Graph> read_graph_of_codes(IOReader* f, int io_flags) {
     const Header header = read_header<IndexBinary>(f);
     check_code_length(header.d, header.is_trained, Place(*f));
-    auto index = make_with_ids<IndexBinaryHNSWSIMD>();
+    auto index = make_with_ids<Graph>();
     index->own_fields = true;
     header.apply(*index);
     read_graph(f, index->hnsw);
     index->storage = read_nested<IndexBinary>(f, io_flags).release();
     read_places(f, index->ntotal, index->places);
+    return index;
+}
+
+std::unique_ptr<IndexBinaryHNSWSIMD> read_code_graph(
+        IOReader* f,
+        int io_flags) {
+    auto index = read_graph_of_codes<IndexBinaryHNSWSIMD>(f, io_flags);
     check_code_graph(*index, Place(*f));
+    return index;
+}
+
+std::unique_ptr<IndexBinaryHNSWKernel> read_bit_graph(
+        IOReader* f,
+        int io_flags) {
+    auto index = read_graph_of_codes<IndexBinaryHNSWKernel>(f, io_flags);
+    const std::string kernel = read_string(f, "kernel");
+    Place(*f).pass([&] { index->kernel = bit_kernel_factory(kernel); });
+    check_bit_graph(*index, Place(*f));
     return index;
 }
 
@@ -1077,7 +1104,12 @@ std::vector<IndexCodec<IndexBinary>> make_index_binary_codecs() {
                     "BHNSW",
                     write_code_graph,
                     read_code_graph,
-                    check_code_graph)};
+                    check_code_graph),
+            codec<IndexBinaryHNSWKernel, IndexBinary>(
+                    "BKHNSW",
+                    write_bit_graph,
+                    read_bit_graph,
+                    check_bit_graph)};
     add_wrappers(codecs);
     return codecs;
 }

@@ -16,7 +16,9 @@
 #include <faiss/index_factory.h>
 
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
+#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryHNSWKernel.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
@@ -322,18 +324,25 @@ std::unique_ptr<IndexBinary> make_storage(
     }
 }
 
+/// The number of links in a token such as `HNSW32`.
+int number_of_links(const Token& hnsw) {
+    const size_t at = hnsw.str().find("HNSW") + 4;
+    const std::string digits = hnsw.str().substr(at);
+    const int m = digits.size() > 4 ? 0 : std::atoi(digits.c_str());
+    if (m < 2 || m > 1024) {
+        hnsw.after(at).fail(
+                "invalid number of links '" + digits + "'",
+                {"a number from 2 to 1024"});
+    }
+    return m;
+}
+
 std::unique_ptr<Index> make_hnsw(
         int d,
         const Token& hnsw,
         const Token& flat,
         faiss::MetricType metric) {
-    const std::string digits = hnsw.str().substr(4);
-    const int m = digits.size() > 4 ? 0 : std::atoi(digits.c_str());
-    if (m < 2 || m > 1024) {
-        hnsw.after(4).fail(
-                "invalid number of links '" + digits + "'",
-                {"a number from 2 to 1024"});
-    }
+    const int m = number_of_links(hnsw);
     auto storage = make_registered<Index>(d, flat, metric);
     auto* vectors = dynamic_cast<IndexFlatKernel*>(storage.get());
     if (!vectors) {
@@ -345,10 +354,28 @@ std::unique_ptr<Index> make_hnsw(
     return index;
 }
 
-bool is_hnsw(const Token& part) {
+bool is_hnsw(const Token& part, const std::string& name = "HNSW") {
     const std::string s = part.str();
-    return part.starts_with("HNSW") && s.size() > 4 &&
-            num_digits(s, 4) == s.size() - 4;
+    return s.starts_with(name) && s.size() > name.size() &&
+            num_digits(s, name.size()) == s.size() - name.size();
+}
+
+bool is_exact_for_bits(const Token& part) {
+    return TokenHead(part).letters == "BKFlat";
+}
+
+std::unique_ptr<IndexBinary> make_bit_graph(
+        int d,
+        const Token& hnsw,
+        const Token& flat) {
+    const int m = number_of_links(hnsw);
+    const auto exact = make_registered<IndexBinary>(d, flat, faiss::METRIC_L2);
+    try {
+        return make_with_ids<IndexBinaryHNSWKernel>(
+                d, *dynamic_cast<IndexBinaryFlatKernel&>(*exact).kernel, m);
+    } catch (const faiss::FaissException& e) {
+        hnsw.fail(message_of(e));
+    }
 }
 
 /// Returns IDMap or IDMap2 if the string begins with it, else an empty string.
@@ -633,7 +660,7 @@ make_hash_and_storage(
         make_hash(d, part); // throws if the hash is invalid
     }
     for (const Token& one : storage_part.split()) {
-        if (TokenHead(one).letters == "BKFlat") {
+        if (is_exact_for_bits(one)) {
             one.fail(
                     "this index cannot store the codes of a hash, which are compared by Hamming distance",
                     {"BFlat"});
@@ -839,15 +866,20 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
                 storage_forms(
                         {"BConcurrent,...",
                          "BKFlat(...)",
+                         "BHNSW<M>,BKFlat(...)",
                          "<scheme>,<binary index> such as SIK256(gaussian),BFlat",
                          "IDMap,...",
                          "IDMap2,..."}));
     };
+    if (parts.size() == 2 && is_hnsw(parts[0], "BHNSW") &&
+        is_exact_for_bits(parts[1])) {
+        return make_bit_graph(d, parts[0], parts[1]);
+    }
     const bool is_of_faiss = !is_faiss_ext_string(part.str());
     if ((parts.size() == 1 && (is_of_faiss || is_codes(parts[0]))) ||
         is_wrapper<IndexBinary>(parts[0])) {
         FAISS_EXT_THROW_IF_NOT_FMT(
-                d % 8 == 0 || TokenHead(parts[0]).letters == "BKFlat",
+                d % 8 == 0 || is_exact_for_bits(parts[0]),
                 "the number of bits is %d, expected a multiple of 8; only BKFlat takes other numbers",
                 d);
         return make_storage(d, part, {"BKFlat(...)"});

@@ -101,8 +101,9 @@ void BitKernel::gram(
         const uint8_t* x,
         idx_t m,
         const uint8_t* y,
-        size_t code_size,
+        int d,
         float* out) const {
+    const size_t code_size = bytes_of_bits(d);
     const CountedCodes a(n, x, code_size), b(m, y, code_size);
     std::vector<uint32_t> all(m);
     std::iota(all.begin(), all.end(), 0u);
@@ -116,13 +117,8 @@ void BitKernel::gram(
                 all.data(),
                 common.data());
         for (idx_t j = 0; j < m; j++) {
-            out[i * m + j] =
-                    float(1 -
-                          distance(
-                                  {int(8 * code_size),
-                                   a.ones[i],
-                                   b.ones[j],
-                                   int(common[j])}));
+            out[i * m + j] = float(
+                    1 - distance({d, a.ones[i], b.ones[j], int(common[j])}));
         }
     });
 }
