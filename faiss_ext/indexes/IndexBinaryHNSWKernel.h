@@ -15,8 +15,8 @@ namespace faiss_ext {
  *
  *     auto index = index_binary_factory(2048, "BHNSW32,BKFlat(jaccard)");
  *
- * String: `BHNSW32,BKFlat(<kernel>)`. The kernel must be symmetric, and d a
- * multiple of 8.
+ * String: `BHNSW32,BKFlat(<kernel>)`. The kernel must be symmetric, with
+ * k(x, x) = 1, and d a multiple of 8.
  */
 struct IndexBinaryHNSWKernel : IndexBinaryHNSWSIMD {
     ClonePtr<BitKernel> kernel;
@@ -29,7 +29,7 @@ struct IndexBinaryHNSWKernel : IndexBinaryHNSWSIMD {
     IndexBinaryHNSWKernel(int d, const BitKernel& kernel, int M = 32);
     IndexBinaryHNSWKernel() = default;
 
-    /// Throws unless the kernel is there and symmetric.
+    /// Throws unless the kernel is there and fit for a graph.
     void check_kernel() const;
 
    protected:

@@ -49,6 +49,11 @@ struct BitKernel : HasFields {
         return true;
     }
 
+    /// Whether k(x, x) = 1 for all codes that have ones.
+    virtual bool is_one_for_equal() const {
+        return true;
+    }
+
     /** Computes k for all pairs of codes.
      *
      * @param x    codes of d bits, size n * ceil(d / 8)
@@ -130,6 +135,9 @@ struct TverskyBitKernel : BitKernel {
 
 /// k = common / d, the similarity of Russell and Rao.
 struct RussellRaoBitKernel : BitKernel {
+    bool is_one_for_equal() const override {
+        return false;
+    }
     double distance(const BitCounts& n) const override;
     double common_bits(double distance, const BitCounts& n) const override;
 };

@@ -70,8 +70,8 @@ void IndexBinaryHNSWKernel::check_kernel() const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel, "IndexBinaryHNSWKernel: the kernel is null");
     FAISS_EXT_THROW_IF_NOT_FMT(
-            kernel->is_symmetric(),
-            "IndexBinaryHNSWKernel: the kernel %s is not symmetric, as a graph needs; BKFlat(...) alone takes any kernel of bits",
+            kernel->is_symmetric() && kernel->is_one_for_equal(),
+            "IndexBinaryHNSWKernel: a graph needs a symmetric kernel with k(x, x) = 1, got %s; BKFlat(...) alone takes any kernel of bits",
             kernel->description().c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
             d <= most_kernel_bits,
