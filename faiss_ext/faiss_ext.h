@@ -38,6 +38,7 @@
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexBinaryRefineKernel.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>

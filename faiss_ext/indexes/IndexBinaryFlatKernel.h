@@ -48,8 +48,8 @@ namespace faiss_ext {
  *
  * A code takes d / 8 bytes of memory, rounded up to a multiple of 8, another 8,
  * and 32 more if it is folded. The first removal or replacement by ids of your
- * own adds 8 bytes per code. If the lists are mapped from a file, functions that
- * change the index throw.
+ * own adds 8 bytes per code. If the lists are mapped from a file, functions
+ * that change the index throw.
  *
  * Source of the bound: S. J. Swamidass and P. Baldi, Bounds and algorithms for
  * fast exact searches of chemical fingerprints in linear and sublinear time, J.
@@ -127,6 +127,23 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     /// ntotal.
     std::function<void()> prepare_moves(const PlaceMoves& moves);
 
+    /** Computes distances between each query and given codes.
+     *
+     * @param x          size n * ceil(d / 8)
+     * @param distances  size n * k; INT32_MAX if the label is -1
+     * @param labels     size n * k
+     */
+    void compute_distance_subset(
+            idx_t n,
+            const uint8_t* x,
+            idx_t k,
+            int32_t* distances,
+            const idx_t* labels) const;
+
+    /// Remembers where each code is. Afterwards, finding a code by its id takes
+    /// no search in the lists, and adds 8 bytes per code.
+    void remember_places();
+
     void reconstruct(idx_t key, uint8_t* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
     void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
@@ -134,9 +151,10 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
             const faiss::IndexBinary& other) const override;
 
    private:
-    /// By id, the list of a code and its position there. Empty until it is
-    /// needed; ids ascend in each list until then.
+    /// By id, the list of a code and its position there, if they are
+    /// remembered. Otherwise ids ascend in each list.
     std::vector<uint64_t> places;
+    bool has_places = false;
 
     void check_lists() const;
     void append(List& list, idx_t id, const uint8_t* code);
@@ -145,6 +163,7 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     void reserve(List& list, size_t more);
     void fill_places();
     uint64_t place_of(idx_t id) const;
+    uint64_t find_place(idx_t id) const;
 };
 
 } // namespace faiss_ext

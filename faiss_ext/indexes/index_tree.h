@@ -82,6 +82,9 @@ struct IndexPart {
     bool answers = false;
     /// The number of vectors that the index has removed, but the part has not.
     idx_t num_removed = 0;
+    /// The part gets vectors of another kind: the index takes packed bits, and
+    /// the part's hash gets them as vectors.
+    bool is_of_other_kind = false;
 };
 
 /// How the distances of an index tell kernel values.

@@ -1554,7 +1554,8 @@ INDEX_CLASSES = (
     swig.IndexIDTable, swig.IndexBinaryIDTable, swig.IndexKernelHash,
     swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
     swig.IndexBinaryFlatKernel, swig.IndexBinaryFlatSIMD,
-    swig.IndexBinaryIVFSIMD, swig.IndexBinaryHNSWSIMD, swig.IndexConcurrent,
+    swig.IndexBinaryIVFSIMD, swig.IndexBinaryHNSWSIMD,
+    swig.IndexBinaryRefineKernel, swig.IndexConcurrent,
     swig.IndexBinaryConcurrent)
 
 
@@ -1695,7 +1696,8 @@ def wrap_binary_indexes():
     del swig.IndexBinaryPermuted.max_gb_read
     for the_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD,
                       swig.IndexBinaryFlatKernel, swig.IndexBinaryIVFSIMD,
-                      swig.IndexBinaryHNSWSIMD, swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent,
+                      swig.IndexBinaryHNSWSIMD, swig.IndexBinaryRefineKernel,
+                      swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent,
                       swig.IndexBinaryKernelHash):
         is_wrapper = the_class in (
             swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent)
@@ -1723,6 +1725,8 @@ def wrap_binary_indexes():
             documentation.document_methods(
                 the_class, documentation.HashedIndexMethods)
     keep_arguments(swig.IndexBinaryKernelHash, "hash", "storage")
+    keep_arguments(
+        swig.IndexBinaryRefineKernel, "base_index", "refine_index")
     keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
     for the_class in (swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent):
         keep_arguments(the_class, "index")
@@ -1954,7 +1958,8 @@ def check_settings(the_class):
             raise AttributeError(
                 f"{what} has no effect on the codes in the index: set it "
                 "before the first are added")
-        if isinstance(self, swig.IndexRefineKernel) and name == "k_factor":
+        if name == "k_factor" and isinstance(
+                self, (swig.IndexRefineKernel, swig.IndexBinaryRefineKernel)):
             check_k_factor(value, what)
         if (isinstance(self, swig.IndexBinaryIVFSIMD) and name == "nprobe"
                 and isinstance(value, int) and value < 1):

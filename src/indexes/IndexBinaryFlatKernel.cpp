@@ -17,10 +17,12 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
+#include "core/parallel.h"
 #include "indexes/bit_scan.h"
 #include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
+#include "simd/common_bits.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {
@@ -140,8 +142,17 @@ void IndexBinaryFlatKernel::restore() {
                 return std::is_sorted(list.ids.begin(), list.ids.end());
             });
     if (!ascend) {
-        places.resize(ntotal);
+        remember_places();
+    }
+}
+
+void IndexBinaryFlatKernel::remember_places() {
+    if (!has_places) {
+        check_restorable();
+        std::vector<uint64_t> empty(ntotal);
+        places.swap(empty);
         fill_places();
+        has_places = true;
     }
 }
 
@@ -275,6 +286,21 @@ uint64_t IndexBinaryFlatKernel::place_of(idx_t id) const {
     return place;
 }
 
+/// The place of a code, without remembered places.
+uint64_t IndexBinaryFlatKernel::find_place(idx_t id) const {
+    for (size_t l = 0; l < lists.size(); l++) {
+        const auto& ids = lists[l].ids;
+        const auto at = std::lower_bound(ids.begin(), ids.end(), id);
+        if (at != ids.end() && *at == id) {
+            return pack_place(l, at - ids.begin());
+        }
+    }
+    FAISS_EXT_THROW_FMT(
+            "IndexBinaryFlatKernel: code %" PRId64
+            " was not found; the lists must not be changed by hand",
+            int64_t(id));
+}
+
 void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
     check_batch(n, x, "IndexBinaryFlatKernel::add");
     check_bits(n, x, "IndexBinaryFlatKernel::add");
@@ -289,7 +315,6 @@ void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
     for (int l = 0; l <= d; l++) {
         reserve(lists[l], more[l]);
     }
-    const bool has_places = !places.empty();
     if (has_places) {
         make_room(places, n);
     }
@@ -379,6 +404,53 @@ void IndexBinaryFlatKernel::range_search(
             [](const auto& hit) { return hit.second; });
 }
 
+void IndexBinaryFlatKernel::compute_distance_subset(
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t* distances,
+        const idx_t* labels) const {
+    constexpr const char* where =
+            "IndexBinaryFlatKernel::compute_distance_subset";
+    check_batch(n, x, where);
+    check_bits(n, x, where);
+    check_lists();
+    check_labels(n, k, labels, ntotal, where);
+    parallel_blocks(n, 1, [&](idx_t i, idx_t) {
+        std::vector<uint64_t> query(stride() / 8);
+        std::memcpy(query.data(), x + i * code_size, code_size);
+        const int ones = number_of_ones(x + i * code_size, code_size);
+        std::vector<const uint8_t*> codes;
+        std::vector<int> of_codes;
+        for (idx_t j = i * k; j < (i + 1) * k; j++) {
+            if (labels[j] >= 0) {
+                const uint64_t place = has_places ? place_of(labels[j])
+                                                  : find_place(labels[j]);
+                const List& list = lists[list_of(place)];
+                codes.push_back(
+                        list.codes.data() + position_in_list(place) * stride());
+                of_codes.push_back(int(list_of(place)));
+            }
+        }
+        std::vector<uint32_t> common(codes.size());
+        simd::common_bits(
+                query.size(),
+                query.data(),
+                codes.size(),
+                codes.data(),
+                common.data());
+        size_t c = 0;
+        for (idx_t j = i * k; j < (i + 1) * k; j++) {
+            distances[j] = no_distance;
+            if (labels[j] >= 0) {
+                distances[j] = scaled_distance(
+                        *kernel, {d, ones, of_codes[c], int(common[c])});
+                c++;
+            }
+        }
+    });
+}
+
 size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {
     check_not_mapped(is_mapped(), "IndexBinaryFlatKernel::remove_ids");
     check_lists();
@@ -400,7 +472,7 @@ size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {
         }
         truncate(list, to);
     }
-    if (!places.empty()) {
+    if (has_places) {
         places.resize(kept);
         fill_places();
     }
@@ -411,11 +483,8 @@ std::function<void()> IndexBinaryFlatKernel::prepare_moves(
         const PlaceMoves& moves) {
     check_not_mapped(is_mapped(), "IndexBinaryFlatKernel::remove_ids");
     check_lists();
-    if (places.empty() && moves.before > moves.after) {
-        check_restorable();
-        std::vector<uint64_t> empty(ntotal);
-        places.swap(empty);
-        fill_places();
+    if (moves.before > moves.after) {
+        remember_places();
     }
     const auto check = [this](idx_t id) {
         if (id < ntotal) { // others are added before the change
@@ -455,7 +524,7 @@ void IndexBinaryFlatKernel::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
     check_lists();
     check_ids(i0, ni, ntotal, "IndexBinaryFlatKernel::reconstruct");
-    if (!places.empty()) {
+    if (has_places) {
         for (idx_t i = 0; i < ni; i++) {
             const uint64_t place = place_of(i0 + i);
             const List& list = lists[list_of(place)];
@@ -490,14 +559,12 @@ void IndexBinaryFlatKernel::merge_from(
     for (int l = 0; l <= d; l++) {
         reserve(lists[l], source.lists[l].ids.size());
     }
-    const bool has_places = !places.empty() || !source.places.empty();
+    if (source.has_places) {
+        remember_places();
+    }
     if (has_places) {
-        const bool is_new = places.empty();
-        make_room(places, ntotal + source.ntotal - places.size());
+        make_room(places, source.ntotal);
         places.resize(ntotal + source.ntotal);
-        if (is_new) {
-            fill_places();
-        }
     }
     for (int l = 0; l <= d; l++) {
         const List& from = source.lists[l];

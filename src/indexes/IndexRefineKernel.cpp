@@ -350,7 +350,7 @@ void IndexRefineKernel::search_batch(
             checked_search("IndexRefineKernel::search", x);
     check_k(k, "IndexRefineKernel::search");
     KernelExceptionGuard guard(this); // this checks k_factor, too
-    const RefineSearch how = refine_search(*this, params);
+    const RefineSearch how = refine_search(k_factor, params);
     check_params_for(*base_index, how.base_params, "search of a Refine index");
     if (!is_plain(how.base_params)) {
         check_params_supported(
@@ -436,7 +436,7 @@ void IndexRefineKernel::range_search_batch(
                 "use Refine(KFlat(...)), which computes the distances");
     }
     KernelExceptionGuard guard(this);
-    const RefineSearch how = refine_search(*this, params);
+    const RefineSearch how = refine_search(k_factor, params);
     check_params_for(*base_index, how.base_params, where);
     if (!is_plain(how.base_params)) {
         check_params_supported(*base_index, how.base_params, where);

@@ -41,6 +41,7 @@
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexBinaryRefineKernel.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
@@ -1019,6 +1020,45 @@ void register_binary_classes() {
         return i.prepare_moves(moves);
     };
     register_index_class(exact);
+
+    using BitRefine = IndexBinaryRefineKernel;
+    IndexClass<BitRefine> refine;
+    refine.parts = [](const BitRefine& i) {
+        return Parts{
+                {.name = "base_index",
+                 .index = i.base_index,
+                 .is_searched = true,
+                 .by_position = true,
+                 .is_of_other_kind = dynamic_cast<const IndexBinaryKernelHash*>(
+                                             i.base_index) != nullptr},
+                {.name = "refine_index",
+                 .index = i.refine_index,
+                 .compares = true,
+                 .by_position = true}};
+    };
+    refine.settings = [](const BitRefine& i) {
+        return Texts{setting("k_factor", i.k_factor)};
+    };
+    refine.parameters = [](BitRefine& i) {
+        return Parameters{k_factor_parameter(i.k_factor)};
+    };
+    refine.string = [](const BitRefine& i) -> std::string {
+        return comes_first(i.base_index) ? ""
+                                         : index_string(i.base_index) +
+                        ",Refine(" + index_string(i.refine_index) + ")";
+    };
+    refine.check = [](const BitRefine& i) {
+        check_k_factor(i.k_factor, "IndexBinaryRefineKernel");
+    };
+    refine.prepare_moves = [](BitRefine& i, const PlaceMoves& moves) {
+        return move_in_parts(i, moves, i.base_index, i.refine_index);
+    };
+    refine.keeps_ids = false;
+    refine.selects = true;
+    refine.params_for_selected = plain_params<BitRefine>;
+    refine.checks_calls = true;
+    refine.is_foreign_to_faiss = true;
+    register_index_class(refine);
 
     IndexClass<IndexBinaryPermuted> permuted;
     permuted.selects = true;

@@ -51,7 +51,7 @@ inline void check_ef(int ef, const char* name, const char* where) {
             max_ef);
 }
 
-/// Settings of a search of a faiss::IndexRefine.
+/// Settings of a search of an index with Refine.
 struct RefineSearch {
     float k_factor;
     const faiss::SearchParameters* base_params;
@@ -75,12 +75,14 @@ inline RefineSearch refine_search(const SearchParametersRefine& params) {
 
 /// Reads the settings from the index or the search parameters. Plain search
 /// parameters, which hold only a selector, are passed to the index in front.
+/// @param k_factor  of the index
 template <class Params = faiss::IndexRefineSearchParameters>
 RefineSearch refine_search(
-        const faiss::IndexRefine& index,
+        float k_factor,
         const faiss::SearchParameters* params) {
     if (!params || is_plain(params)) {
-        return {index.k_factor, params};
+        check_k_factor(k_factor, "search of a Refine index");
+        return {k_factor, params};
     }
     if (const auto* ours =
                 dynamic_cast<const SearchParametersRefine*>(params)) {

@@ -860,7 +860,7 @@ bool lists_keep_ids(const AnyIndex& index) {
 AnyIndex part_in_front(const AnyIndex& index) {
     if (transforms_of(index).empty()) {
         for (const IndexPart& part : parts_of(index)) {
-            if (part.is_searched && part.index) {
+            if (part.is_searched && part.index && !part.is_of_other_kind) {
                 return part_in_front(part.index);
             }
         }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/bit_rows.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
@@ -412,38 +413,14 @@ class Groups {
     std::vector<std::atomic<uint32_t>> parents;
 };
 
-/// The vectors of packed bits, as sparse vectors of ones.
-SparseRows rows_of_bits(
+/// The vectors of packed bits, after checks.
+SparseRows checked_bit_rows(
         idx_t n,
         idx_t d,
         const uint8_t* codes,
         const char* where) {
     check_batch(n, codes, where);
-    const size_t size = checked_bits(d, where) / 8;
-    SparseRows rows;
-    rows.d = d;
-    rows.indptr.resize(n + 1);
-    parallel_blocks(n, 1024, [&](idx_t begin, idx_t end) {
-        for (idx_t i = begin; i < end; i++) {
-            rows.indptr[i + 1] = number_of_ones(codes + i * size, size);
-        }
-    });
-    std::partial_sum(
-            rows.indptr.begin(), rows.indptr.end(), rows.indptr.begin());
-    rows.indices.resize(rows.indptr.back());
-    rows.values.assign(rows.indices.size(), 1.0f);
-    parallel_blocks(n, 1024, [&](idx_t begin, idx_t end) {
-        for (idx_t i = begin; i < end; i++) {
-            int32_t* column = rows.indices.data() + rows.indptr[i];
-            for (size_t byte = 0; byte < size; byte++) {
-                for (unsigned bits = codes[i * size + byte]; bits > 0;
-                     bits &= bits - 1) {
-                    *column++ = int32_t(8 * byte) + std::countr_zero(bits);
-                }
-            }
-        }
-    });
-    return rows;
+    return rows_of_bits(n, checked_bits(d, where), codes);
 }
 
 NearDuplicates find_pairs(
@@ -553,7 +530,7 @@ NearDuplicates near_duplicates(
         double missed,
         int64_t seed) {
     constexpr auto where = "near_duplicates";
-    const SparseRows x = rows_of_bits(n, d, codes, where);
+    const SparseRows x = checked_bit_rows(n, d, codes, where);
     return find_pairs(x.get(), kernel, threshold, missed, seed, codes, where);
 }
 
@@ -582,7 +559,7 @@ std::vector<idx_t> near_duplicate_groups(
         double missed,
         int64_t seed) {
     constexpr auto where = "near_duplicate_groups";
-    const SparseRows x = rows_of_bits(n, d, codes, where);
+    const SparseRows x = checked_bit_rows(n, d, codes, where);
     return find_groups(x.get(), kernel, threshold, missed, seed, codes, where);
 }
 

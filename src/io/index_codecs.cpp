@@ -16,10 +16,12 @@
 #include <faiss/IndexShards.h>
 
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
+#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryHNSWKernel.h>
 #include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexBinaryRefineKernel.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
@@ -970,6 +972,53 @@ std::unique_ptr<IndexBinaryHNSWKernel> read_bit_graph(
     return index;
 }
 
+// Packed bits that are ranked again.
+
+void write_bit_refine(const IndexBinaryRefineKernel& index, IOWriter* f) {
+    write_header<IndexBinary>(index, f);
+    write_value(f, index.k_factor);
+    write_nested<IndexBinary>(index.base_index, f);
+    write_nested<IndexBinary>(index.refine_index, f);
+}
+
+void check_bit_refine(
+        const IndexBinaryRefineKernel& index,
+        const Place& place) {
+    check_counts(index, place);
+    place.pass([&] {
+        index.check_parts();
+        check_k_factor(index.k_factor, "IndexBinaryRefineKernel");
+    });
+    place.require(
+            labels_are_below(index.base_index, index.ntotal),
+            "the ids of its base_index are not the positions of its codes");
+    check_parts<IndexBinary>(index, place.file);
+}
+
+std::unique_ptr<IndexBinaryRefineKernel> read_bit_refine(
+        IOReader* f,
+        int io_flags) {
+    auto index = make_with_ids<IndexBinaryRefineKernel>();
+    index->own_fields = true;
+    read_header<IndexBinary>(f).apply(*index);
+    index->k_factor = read_value<float>(f, "k_factor");
+    index->base_index = read_nested<IndexBinary>(f, io_flags).release();
+    auto exact = read_nested<IndexBinary>(f, io_flags);
+    index->refine_index = dynamic_cast<IndexBinaryFlatKernel*>(exact.get());
+    check_file(
+            index->refine_index,
+            f,
+            "its refine_index is of another class, expected an IndexBinaryFlatKernel");
+    exact.release();
+    check_bit_refine(*index, Place(*f));
+    check_file(
+            index->is_trained == index->base_index->is_trained,
+            f,
+            "it is trained and its base_index is not, or the other way round");
+    index->refine_index->remember_places();
+    return index;
+}
+
 // The tables of codecs.
 
 template <class Class, class IndexT, class Write, class Read, class Check>
@@ -1106,10 +1155,12 @@ std::vector<IndexCodec<IndexBinary>> make_index_binary_codecs() {
                     read_code_graph,
                     check_code_graph),
             codec<IndexBinaryHNSWKernel, IndexBinary>(
-                    "BKHNSW",
-                    write_bit_graph,
-                    read_bit_graph,
-                    check_bit_graph)};
+                    "BKHNSW", write_bit_graph, read_bit_graph, check_bit_graph),
+            codec<IndexBinaryRefineKernel, IndexBinary>(
+                    "BRefine",
+                    write_bit_refine,
+                    read_bit_refine,
+                    check_bit_refine)};
     add_wrappers(codecs);
     return codecs;
 }

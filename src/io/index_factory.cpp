@@ -20,6 +20,7 @@
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryHNSWKernel.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexBinaryRefineKernel.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
@@ -476,6 +477,17 @@ std::unique_ptr<Index> make_mapped(
     return prepend(std::move(map), std::move(index));
 }
 
+bool is_refine(const Token& part) {
+    return part.starts_with("Refine(");
+}
+
+/// The string in the parentheses of Refine(...).
+Token inside_refine(const Token& part) {
+    return {part.text,
+            part.begin + std::string("Refine(").size(),
+            part.end - 1};
+}
+
 std::unique_ptr<Index> make_with_refine(
         int d,
         const Token& base_part,
@@ -486,12 +498,7 @@ std::unique_ptr<Index> make_with_refine(
     if (refine_part.str() == "RFlat") {
         refine = std::make_unique<faiss::IndexFlat>(d, metric);
     } else {
-        refine = make_index(
-                d,
-                {refine_part.text,
-                 refine_part.begin + std::string("Refine(").size(),
-                 refine_part.end - 1},
-                metric);
+        refine = make_index(d, inside_refine(refine_part), metric);
     }
     try {
         if (!dynamic_cast<const IndexFlatKernel*>(refine.get())) {
@@ -766,8 +773,7 @@ std::unique_ptr<Index> make_id_map_or_refine(
                 make_index(d, part.after(name.size() + 1), metric));
     }
     const Token& last = parts.back();
-    if (parts.size() > 1 &&
-        (last.str() == "RFlat" || last.starts_with("Refine("))) {
+    if (parts.size() > 1 && (last.str() == "RFlat" || is_refine(last))) {
         return make_with_refine(
                 d, {part.text, part.begin, last.begin - 1}, last, metric);
     }
@@ -848,6 +854,26 @@ std::unique_ptr<Index> make_index_with_ids(
     return with_fast_transforms(make_index(d, part, metric));
 }
 
+std::unique_ptr<IndexBinary> make_binary_with_refine(
+        int d,
+        const Token& base_part,
+        const Token& refine_part) {
+    const Token exact = inside_refine(refine_part);
+    if (exact.split().size() != 1 || !is_exact_for_bits(exact)) {
+        exact.fail(
+                "a binary index cannot re-rank by '" + exact.str() + "'",
+                {"BKFlat(<kernel>)"});
+    }
+    auto refine = make_registered<IndexBinary>(d, exact, faiss::METRIC_L2);
+    auto* bits = dynamic_cast<IndexBinaryFlatKernel*>(refine.get());
+    auto base = make_binary_index(d, base_part);
+    auto index = make_with_ids<IndexBinaryRefineKernel>(base.get(), bits);
+    index->own_fields = true;
+    base.release();
+    refine.release();
+    return index;
+}
+
 std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
     const NestingGuard inside(part);
     const std::vector<Token> parts = part.split();
@@ -860,6 +886,12 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
                 name,
                 make_binary_index(d, part.after(name.size() + 1)));
     }
+    if (parts.size() > 1 && is_refine(parts.back())) {
+        return make_binary_with_refine(
+                d,
+                {part.text, part.begin, parts.back().begin - 1},
+                parts.back());
+    }
     const auto fail = [&](const std::string& problem) {
         part.fail(
                 problem,
@@ -867,6 +899,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
                         {"BConcurrent,...",
                          "BKFlat(...)",
                          "BHNSW<M>,BKFlat(...)",
+                         "...,Refine(BKFlat(...))",
                          "<scheme>,<binary index> such as SIK256(gaussian),BFlat",
                          "IDMap,...",
                          "IDMap2,..."}));
@@ -971,7 +1004,12 @@ bool is_faiss_ext_string(const std::string& text) {
 
 bool is_string_for_codes(const std::string& description) {
     const Token text = whole(without_spaces(description));
-    for (const Token& part : text.split()) {
+    const std::vector<Token> parts = text.split();
+    if (is_refine(parts.back()) &&
+        is_exact_for_bits(inside_refine(parts.back()))) {
+        return true;
+    }
+    for (const Token& part : parts) {
         const bool is_in_front = part.str() == "IDMap" ||
                 part.str() == "IDMap2" || is_outermost<IndexBinary>(part);
         if (!is_in_front) {

@@ -24,4 +24,12 @@ void common_bits(
         const uint32_t* numbers,
         uint32_t* counts);
 
+/// The same for sets at these addresses, size n.
+void common_bits(
+        size_t words,
+        const uint64_t* set,
+        size_t n,
+        const uint8_t* const* sets,
+        uint32_t* counts);
+
 } // namespace faiss_ext::simd
