@@ -97,8 +97,7 @@ struct Plan {
     Plan(const IndexBinaryRefineKernel& index,
          const faiss::SearchParameters* given,
          double selected,
-         double wanted,
-         idx_t least)
+         double wanted)
             : params(given), sel(selector_inside(given)) {
         if (is_plain(given)) {
             params = nullptr;
@@ -113,8 +112,7 @@ struct Plan {
                                                               : nullptr;
             }
         }
-        number = std::max(
-                least, wanted < index.ntotal ? idx_t(wanted) : index.ntotal);
+        number = wanted < index.ntotal ? idx_t(wanted) : index.ntotal;
     }
 };
 
@@ -232,7 +230,7 @@ void IndexBinaryRefineKernel::search(
         }
         part = selected.fraction;
     }
-    const Plan plan(*this, how.base_params, part, wanted, k);
+    const Plan plan(*this, how.base_params, part, wanted);
     const idx_t m = plan.number;
     const idx_t together = std::max<idx_t>(1, (1 << 22) / m);
     std::vector<idx_t> ids;
@@ -260,13 +258,13 @@ void IndexBinaryRefineKernel::search(
                 nq, queries, m, values.data(), ids.data());
         parallel_blocks(nq, 16, [&](idx_t begin, idx_t end) {
             for (idx_t i = begin; i < end; i++) {
-                TopK<int32_t> nearest(k);
+                TopK<int32_t> nearest(std::min(k, m));
                 for (idx_t j = i * m; j < (i + 1) * m; j++) {
                     if (ids[j] >= 0) {
                         nearest.push(values[j], ids[j]);
                     }
                 }
-                const auto hits = nearest.sorted(k);
+                const auto hits = nearest.sorted(std::min(k, m));
                 const idx_t row = (first + i) * k;
                 for (idx_t j = 0; j < k; j++) {
                     const bool is_there = j < idx_t(hits.size());
