@@ -65,6 +65,18 @@ struct SparseRows {
     }
 };
 
+/** Makes sparse vectors of zeros and ones of packed bits. Indexes behind a hash
+ * then take packed bits without dense copies.
+ *
+ * Bit j is the bit 0x80 >> j % 8 of byte j / 8, as for numpy.packbits. Throws a
+ * faiss::FaissException if n, d or the pointer is wrong, or if a code has ones
+ * behind the first d bits.
+ *
+ * @param d      number of bits
+ * @param codes  size n * ceil(d / 8)
+ */
+SparseRows rows_of_bits(idx_t n, int d, const uint8_t* codes);
+
 /** Checks sparse vectors, and brings them into canonical form: columns ascend,
  * each occurs once, and no component is 0. Vectors that have this form already
  * are not copied.

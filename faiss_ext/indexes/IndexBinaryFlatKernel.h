@@ -80,10 +80,6 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     /// Whether codes are mapped from a file.
     bool is_mapped() const;
 
-    /// Throws if one of n codes has ones behind the first d bits. `where` names
-    /// the caller.
-    void check_bits(idx_t n, const uint8_t* x, const char* where) const;
-
     /// The kernel value of a distance, which must not be negative. It is 0 for
     /// the largest distance, which marks a missing result.
     static double kernel_value(int32_t distance);

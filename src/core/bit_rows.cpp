@@ -1,15 +1,38 @@
 // SPDX-License-Identifier: MIT
-#include "core/bit_rows.h"
-
 #include <bit>
+#include <cinttypes>
 #include <numeric>
 
+#include <faiss_ext/core/SparseVectors.h>
+
+#include "core/bit_rows.h"
+#include "core/check.h"
+#include "core/errors.h"
 #include "core/hamming.h"
 #include "core/parallel.h"
 
 namespace faiss_ext {
 
+void check_bits(idx_t n, int d, const uint8_t* codes, const char* where) {
+    const int size = bytes_of_bits(d), padding = 8 * size - d;
+    const auto beyond = uint8_t((1 << padding) - 1);
+    for (idx_t i = 0; padding > 0 && i < n; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                (codes[(i + 1) * size - 1] & beyond) == 0,
+                "%s: code %" PRId64
+                " has ones behind its first %d bits; expected zeros in the %d low bits of the last byte, as numpy.packbits gives",
+                where,
+                int64_t(i),
+                d,
+                padding);
+    }
+}
+
 SparseRows rows_of_bits(idx_t n, int d, const uint8_t* codes) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0, "rows_of_bits: d is %d, expected a positive number", d);
+    check_batch(n, codes, "rows_of_bits");
+    check_bits(n, d, codes, "rows_of_bits");
     const size_t size = bytes_of_bits(d);
     SparseRows rows;
     rows.d = d;

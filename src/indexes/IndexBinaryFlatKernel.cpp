@@ -14,6 +14,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
+#include "core/bit_rows.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
@@ -78,24 +79,6 @@ bool IndexBinaryFlatKernel::is_mapped() const {
     return std::any_of(lists.begin(), lists.end(), [](const List& list) {
         return list.ids.mapped() || list.codes.mapped() || list.folded.mapped();
     });
-}
-
-void IndexBinaryFlatKernel::check_bits(
-        idx_t n,
-        const uint8_t* x,
-        const char* where) const {
-    const int padding = 8 * code_size - d;
-    const auto beyond = uint8_t((1 << padding) - 1);
-    for (idx_t i = 0; padding > 0 && i < n; i++) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                (x[(i + 1) * code_size - 1] & beyond) == 0,
-                "%s: code %" PRId64
-                " has ones behind its first %d bits; expected zeros in the %d low bits of the last byte, as numpy.packbits gives",
-                where,
-                int64_t(i),
-                d,
-                padding);
-    }
 }
 
 double IndexBinaryFlatKernel::kernel_value(int32_t distance) {
@@ -181,7 +164,7 @@ void IndexBinaryFlatKernel::check_restorable() const {
                     " does not have %d ones, as its list says",
                     int64_t(id),
                     l);
-            check_bits(1, code, "IndexBinaryFlatKernel");
+            check_bits(1, d, code, "IndexBinaryFlatKernel");
             uint8_t folded[FoldedCodes::size];
             const size_t size = FoldedCodes::size_of(stride());
             if (size > 0) {
@@ -303,7 +286,7 @@ uint64_t IndexBinaryFlatKernel::find_place(idx_t id) const {
 
 void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
     check_batch(n, x, "IndexBinaryFlatKernel::add");
-    check_bits(n, x, "IndexBinaryFlatKernel::add");
+    check_bits(n, d, x, "IndexBinaryFlatKernel::add");
     check_not_mapped(is_mapped(), "IndexBinaryFlatKernel::add");
     check_lists();
     std::vector<int> ones(n);
@@ -351,7 +334,7 @@ void IndexBinaryFlatKernel::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatKernel::search");
-    check_bits(n, x, "IndexBinaryFlatKernel::search");
+    check_bits(n, d, x, "IndexBinaryFlatKernel::search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexBinaryFlatKernel::search");
     check_lists();
@@ -380,7 +363,7 @@ void IndexBinaryFlatKernel::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatKernel::range_search");
-    check_bits(n, x, "IndexBinaryFlatKernel::range_search");
+    check_bits(n, d, x, "IndexBinaryFlatKernel::range_search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexBinaryFlatKernel::range_search");
     check_lists();
@@ -413,7 +396,7 @@ void IndexBinaryFlatKernel::compute_distance_subset(
     constexpr const char* where =
             "IndexBinaryFlatKernel::compute_distance_subset";
     check_batch(n, x, where);
-    check_bits(n, x, where);
+    check_bits(n, d, x, where);
     check_lists();
     check_labels(n, k, labels, ntotal, where);
     parallel_blocks(n, 1, [&](idx_t i, idx_t) {

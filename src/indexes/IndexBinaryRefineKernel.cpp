@@ -163,7 +163,7 @@ void IndexBinaryRefineKernel::check_parts() const {
 
 void IndexBinaryRefineKernel::train(idx_t n, const uint8_t* x) {
     check_batch(n, x, "IndexBinaryRefineKernel::train");
-    refine_index->check_bits(n, x, "IndexBinaryRefineKernel::train");
+    check_bits(n, d, x, "IndexBinaryRefineKernel::train");
     check_training(*base_index, n, "IndexBinaryRefineKernel::train");
     if (auto* with_hash = hashed(base_index)) {
         with_hash->train(rows_of_bits(n, d, x).get());
@@ -178,7 +178,7 @@ void IndexBinaryRefineKernel::add(idx_t n, const uint8_t* x) {
     check_trained(is_trained, where);
     check_parts();
     check_batch(n, x, where);
-    refine_index->check_bits(n, x, where);
+    check_bits(n, d, x, where);
     check_addition(*this, n, where);
     const idx_t n0 = ntotal;
     try {
@@ -208,7 +208,7 @@ void IndexBinaryRefineKernel::search(
     check_parts();
     check_trained(is_trained, where);
     check_batch(n, x, where);
-    refine_index->check_bits(n, x, where);
+    check_bits(n, d, x, where);
     check_k(k, where);
     const RefineSearch how = refine_search(k_factor, params);
     check_params_for(*base_index, how.base_params, where);

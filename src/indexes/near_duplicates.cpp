@@ -13,7 +13,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/bit_rows.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
