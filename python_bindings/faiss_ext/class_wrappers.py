@@ -30,7 +30,7 @@ from .index_tree import hash_in_front, part_in_front, parts_of
 from .parameters import settings_of
 from .showing import class_name, text
 from .sparse_arrays import is_sparse
-from .sparse_vectors import SparseVectors
+from .sparse_vectors import PackedVectors, SparseVectors, is_packed
 
 
 def rows_for(index, n0, ni, x, width, dtype):
@@ -87,10 +87,14 @@ def checked(method, name, as_input):
     @functools.wraps(method)
     def function(self, x, *args, **kwargs):
         where = f"{type(self).__name__}.{name}"
-        call = sparse_vectors.call_for(self, name) if is_sparse(x) else None
-        if call:
+        if is_packed(kwargs.pop("packed", False), where):
+            x = unpacked(self, x, where)
+        is_given = isinstance(x, SparseVectors)
+        call = (sparse_vectors.call_for(self, name)
+                if is_given or is_sparse(x) else None)
+        if call and not is_given:
             x = SparseVectors(x, sparse_vectors.dimension(self), where)
-        else:
+        elif not call:
             call = method
             x = as_input(self, x, where)
         if "filter" in kwargs and name in FILTERED:
@@ -100,6 +104,18 @@ def checked(method, name, as_input):
         return in_words(call, self, name, (x, *args), kwargs)
 
     return function
+
+
+def unpacked(self, x, where):
+    """The vectors of packed bits, for an object with the argument `packed`;
+    codes for an index that takes them."""
+    is_binary = isinstance(self, faiss.IndexBinary)
+    if is_binary and hash_in_front(self) is None:
+        return x
+    owner = hash_in_front(self) if is_binary else self
+    vectors = PackedVectors(x, sparse_vectors.dimension(owner), where)
+    is_taken = not isinstance(self, faiss.Index) or sparse_vectors.takes_sparse(self)
+    return vectors if is_taken else vectors.dense()
 
 
 TAKE_K = {"search", "assign", "search_and_reconstruct", "search_codes"}
@@ -313,7 +329,9 @@ def vectors_for_hash(self, x, where):
     hash = hash_in_front(self)
     d_in = hash.d_in
     if is_sparse(x):
-        return sparse_vectors.encode(hash, SparseVectors(x, d_in, where))
+        x = SparseVectors(x, d_in, where)
+    if isinstance(x, SparseVectors):
+        return sparse_vectors.encode(hash, x)
     x = as_array(x, where)
     if x.ndim == 2 and x.shape[1] == self.code_size != d_in:
         name = where.split(".")[-1]
@@ -677,11 +695,12 @@ def wrap_kernels():
         self._train_c(x.shape[0], faiss.swig_ptr(x), x.shape[1])
 
     def gram(
-        self, x: "ArrayLike", y: "ArrayLike | None" = None
+        self, x: "ArrayLike", y: "ArrayLike | None" = None, *,
+        packed: bool = False
     ) -> "NDArray[np.float32]":
         """Computes the kernel matrix of x and y.
 
-        Makes no dense copies of sparse vectors.
+        Makes no dense copies of sparse vectors, nor of packed bits.
 
         Parameters
         ----------
@@ -689,11 +708,16 @@ def wrap_kernels():
             Vectors.
         y : array_like or sparse array, shape (m, d), optional
             Vectors. By default x.
+        packed : bool, optional
+            Whether the rows of x and y are packed bits, as numpy.packbits
+            gives. The vectors are then their zeros and ones.
 
         Returns
         -------
         float32, shape (n, m)
         """
+        if is_packed(packed, "Kernel.gram"):
+            return gram_of_bits(self, x, x if y is None else y)
         if is_sparse(x) or is_sparse(y):
             return sparse_vectors.gram(
                 self, x, x if y is None else y, "Kernel.gram")
@@ -733,6 +757,19 @@ def wrap_kernels():
     swig.Kernel.__reduce__ = reduce_kernel
     swig.Kernel.__copy__ = copy_by(swig.Kernel.copy)
     swig.Kernel.__deepcopy__ = deepcopy_by(swig.Kernel.copy)
+
+
+def gram_of_bits(kernel, x, y):
+    """The kernel matrix of packed bits, by their counts if the kernel has a
+    kernel of bits."""
+    where = "Kernel.gram"
+    name = kernel.description()
+    if name in swig.bit_kernel_names():
+        return swig.bit_kernel_factory(name).gram(x, y)
+    x = as_any_codes(x, where)
+    d = 8 * x.shape[1]
+    return sparse_vectors.gram(
+        kernel, PackedVectors(x, d, where), PackedVectors(y, d, where), where)
 
 
 def wrap_bit_kernels():
@@ -1027,19 +1064,27 @@ def set_landmarks(self, x: "ArrayLike") -> None:
 
 def wrap_hashes():
 
-    def encode(self, x: "ArrayLike") -> "NDArray[np.uint8]":
+    def encode(
+        self, x: "ArrayLike", *, packed: bool = False
+    ) -> "NDArray[np.uint8]":
         """Encodes vectors as binary codes.
 
         Parameters
         ----------
         x : array_like, shape (n, d_in)
             Vectors.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
 
         Returns
         -------
         uint8, shape (n, code_size())
         """
         where = "KernelHash.encode"
+        if is_packed(packed, where):
+            return sparse_vectors.encode(
+                self, PackedVectors(x, self.d_in, where))
         if is_sparse(x):
             return sparse_vectors.encode(
                 self, SparseVectors(x, self.d_in, where))

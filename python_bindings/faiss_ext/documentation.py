@@ -54,25 +54,31 @@ def document_methods(the_class, templates):
 class FloatIndexMethods:
     """Methods of indexes of vectors."""
 
-    def train(self, x: "ArrayLike") -> None:
+    def train(self, x: "ArrayLike", *, packed: bool = False) -> None:
         """Trains the index. Calling train on a trained index has no effect.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
             Training vectors.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
         """
 
-    def add(self, x: "ArrayLike") -> None:
+    def add(self, x: "ArrayLike", *, packed: bool = False) -> None:
         """Adds vectors, with consecutive ids above all earlier ids.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
             Vectors.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
         """
 
-    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
+    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike", *, packed: bool = False) -> None:
         """Adds vectors with given ids, which must not be in use.
 
         Parameters
@@ -81,6 +87,9 @@ class FloatIndexMethods:
             Vectors.
         ids : array_like of int64, shape (n,)
             Their ids.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
         """
 
     def search(
@@ -90,7 +99,8 @@ class FloatIndexMethods:
                 "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
-    ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+            packed: bool = False
+        ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
         """Finds the k nearest neighbours of each query.
 
         Parameters
@@ -107,6 +117,9 @@ class FloatIndexMethods:
             of ids and returns a boolean mask.
         D, I : ndarray, optional
             Arrays to store the results in.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
 
         Returns
         -------
@@ -116,7 +129,8 @@ class FloatIndexMethods:
 
     def assign(
             self, x: "ArrayLike", k: int,
-            labels: "NDArray[np.int64] | None" = None,
+            labels: "NDArray[np.int64] | None" = None, *,
+            packed: bool = False,
     ) -> "NDArray[np.int64]":
         """Searches, and returns only the ids.
 
@@ -128,6 +142,9 @@ class FloatIndexMethods:
             Number of neighbours.
         labels : ndarray, optional
             An array to store the result in.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
 
         Returns
         -------
@@ -139,7 +156,8 @@ class FloatIndexMethods:
             params: "faiss.SearchParameters | None" = None,
             filter: (
                 "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
-    ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
+            packed: bool = False
+        ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
         """Finds all vectors within a threshold of each query.
 
         Results have a distance below the threshold, or a kernel value above it
@@ -157,6 +175,9 @@ class FloatIndexMethods:
             Search among some vectors only: an array of their ids, a boolean
             mask over all ids, a range of ids, or a function that gets an array
             of ids and returns a boolean mask.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
 
         Returns
         -------
@@ -172,7 +193,8 @@ class FloatIndexMethods:
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
             R: "NDArray[np.float32] | None" = None,
-    ) -> ("tuple[NDArray[np.float32], NDArray[np.int64], "
+            packed: bool = False
+        ) -> ("tuple[NDArray[np.float32], NDArray[np.int64], "
           "NDArray[np.float32]]"):
         """Searches, and also returns the vectors that were found.
 
@@ -188,6 +210,9 @@ class FloatIndexMethods:
             Search among some vectors only: see search.
         D, I, R : ndarray, optional
             Arrays to store the results in.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
 
         Returns
         -------
@@ -554,13 +579,16 @@ class HashedIndexMethods:
     take codes.
     """
 
-    def train(self, x: "ArrayLike") -> None:
+    def train(self, x: "ArrayLike", *, packed: bool = False) -> None:
         """Trains the hash and the storage.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
             Training vectors.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
         """
 
     def train_codes(self, x: "ArrayLike") -> None:
@@ -572,16 +600,19 @@ class HashedIndexMethods:
             Training codes.
         """
 
-    def add(self, x: "ArrayLike") -> None:
+    def add(self, x: "ArrayLike", *, packed: bool = False) -> None:
         """Adds vectors, with consecutive ids above all earlier ids.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
             Vectors.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
         """
 
-    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
+    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike", *, packed: bool = False) -> None:
         """Adds vectors with given ids, which must not be in use.
 
         Parameters
@@ -590,9 +621,12 @@ class HashedIndexMethods:
             Vectors.
         ids : array_like of int64, shape (n,)
             Their ids.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
         """
 
-    def assign(self, x: "ArrayLike", k: int = 1) -> "NDArray[np.int64]":
+    def assign(self, x: "ArrayLike", k: int = 1, *, packed: bool = False) -> "NDArray[np.int64]":
         """Searches, and returns only the ids.
 
         Parameters
@@ -601,6 +635,9 @@ class HashedIndexMethods:
             Queries.
         k : int, optional
             Number of neighbours.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
 
         Returns
         -------
@@ -611,7 +648,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None
+            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+        packed: bool = False
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
         """Searches, and also returns the codes that were found.
@@ -626,6 +664,9 @@ class HashedIndexMethods:
             Search parameters for the storage.
         filter : array_like, range, callable or faiss.IDSelector, optional
             Search among some vectors only: see search.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
 
         Returns
         -------
@@ -639,6 +680,7 @@ class HashedIndexMethods:
         params: "faiss.SearchParameters | None" = None,
         filter: (
             "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+        packed: bool = False
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each query.
 
@@ -654,6 +696,9 @@ class HashedIndexMethods:
             Search among some vectors only: an array of their ids, a boolean
             mask over all ids, a range of ids, or a function that gets an array
             of ids and returns a boolean mask.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
 
         Returns
         -------
@@ -666,6 +711,7 @@ class HashedIndexMethods:
         params: "faiss.SearchParameters | None" = None,
         filter: (
             "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+        packed: bool = False
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a Hamming distance below thresh of each query.
 
@@ -681,6 +727,9 @@ class HashedIndexMethods:
             Search among some vectors only: an array of their ids, a boolean
             mask over all ids, a range of ids, or a function that gets an array
             of ids and returns a boolean mask.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives. The
+            vectors are then their zeros and ones.
 
         Returns
         -------

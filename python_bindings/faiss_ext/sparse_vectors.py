@@ -5,7 +5,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import as_matrix
+from .arguments import as_codes, as_matrix, shown
 from .index_tree import hash_in_front
 from .sparse_arrays import as_columns, is_sparse, to_csr
 
@@ -50,6 +50,31 @@ class SparseVectors:
             faiss.swig_ptr, (self.indptr, self.indices, self.values)))
 
 
+class PackedVectors(SparseVectors):
+    """The vectors of zeros and ones of packed bits, in the same arrays."""
+
+    def __init__(self, x, d, where):
+        codes = as_codes(x, -(-d // 8), where)
+        self.n, self.d = len(codes), d
+        rows = swig._BitRows(self.n, d, faiss.swig_ptr(codes))
+        self.indptr = np.empty(self.n + 1, "int64")
+        self.indices = np.empty(rows.size(), "int32")
+        self.values = np.ones(len(self.indices), "float32")
+        rows.copy_to(faiss.swig_ptr(self.indptr), faiss.swig_ptr(self.indices))
+
+    def dense(self):
+        x = np.zeros((self.n, self.d), "float32")
+        x[np.repeat(np.arange(self.n), np.diff(self.indptr)), self.indices] = 1
+        return x
+
+
+def is_packed(packed, where):
+    if not isinstance(packed, (bool, np.bool_)):
+        raise TypeError(f"{where}: packed must be True or False, got "
+                        f"{shown(packed)}")
+    return packed
+
+
 class DenseRows(SparseVectors):
     """The rows of a dense array, in the same arrays."""
 
@@ -63,6 +88,8 @@ class DenseRows(SparseVectors):
 
 def as_rows(x, where):
     """Vectors of any dimension, dense or sparse, as sparse ones."""
+    if isinstance(x, SparseVectors):
+        return x
     if is_sparse(x):
         return SparseVectors(x, x.shape[-1], where)
     return DenseRows(as_matrix(x, where))
