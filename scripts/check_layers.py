@@ -47,7 +47,8 @@ PYTHON_LAYERS = [
     # names of vectors, and their files
     "names name_files fingerprint_files",
     # tools
-    "environment advice calibration duplicates clusters sklearn command_line",
+    "environment advice calibration duplicates clusters sklearn name_lists "
+    "fingerprint_builds named_vectors result_files result_tables command_line",
     # the package
     "__init__ __main__",
 ]

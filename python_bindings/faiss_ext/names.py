@@ -133,17 +133,19 @@ class Names:
         return self._ids.items[self._known(names, strings, "Names.ids")]
 
     def contains(self, names):
-        """Tells for each of some names whether it is there.
+        """Tells for each of some names or ids whether it is there.
 
         Parameters
         ----------
-        names : list of str
+        names : list of str, or array_like of int64
 
         Returns
         -------
         bool, shape (n,)
         """
-        return self._find(*encoded(names, "Names.contains")[1]) >= 0
+        where = "Names.contains"
+        return (self._find(*encoded(names, where)[1]) if are_names(names)
+                else self._positions(as_ids(names, (None,), where))) >= 0
 
     def of(self, ids):
         """The names of ids.
