@@ -162,7 +162,7 @@ def parsed(data):
     check(len(ids) == len(lengths) and (lengths > 0).all()
           and lengths.sum() == len(texts), "the lengths of the names")
     check((ids[1:] > ids[:-1]).all() and (ids != -1).all()
-          and next_id > ids.max(initial=-1), "the ids")
+          and next_id > int(ids.max(initial=-1)), "the ids")
     str(texts.data, "utf-8")
     # a byte 10xxxxxx continues a character
     check((texts[np.cumsum(lengths) - lengths] & 0xC0 != 0x80).all(),

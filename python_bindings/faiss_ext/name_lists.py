@@ -46,7 +46,7 @@ def names_of(path, part, has_names):
         return None
     if path.suffix in (".csv", ".txt"):
         words = words_of(path, part)
-        return None if has_ids(words) and not has_names else Ids(
+        return None if has_ids(words, part) and not has_names else Ids(
             [word for word, _ in words], path, [number for _, number in words])
     if path.suffix == ".parquet":
         return names_of_parquet(path, part)
@@ -68,10 +68,11 @@ def words_of(path, part):
             in column_of_text(path, part) if part is None or not is_header]
 
 
-def has_ids(words):
-    """Whether one of the first two words is an integer: the first may be the
-    name of the column."""
-    return any(INTEGER.fullmatch(word) for word, _ in words[:2])
+def has_ids(words, part):
+    """Whether the first word is an integer. Without a part, the first may be
+    the name of the column, and then the second counts."""
+    return any(INTEGER.fullmatch(word) for word, _
+               in words[:2 if part is None else 1])
 
 
 def names_of_parquet(path, part):
