@@ -24,7 +24,11 @@ END = struct.Struct("<32sQ8s")  # checksum, length, END_MAGIC
 FRAME_HEAD = struct.Struct("<4sIQ")  # of an index: magic, version, length
 
 
-def write_index(index, f, *args, names=None, **kwargs):
+def write_index(
+    index: "faiss.Index | faiss.IndexBinary",
+    f: "str | os.PathLike[str] | faiss.IOWriter", io_flags: int = 0, *,
+    names: "Names | None" = None
+) -> None:
     """Writes an index to a file, with the names of its vectors.
 
     FAISS's `write_index` and `read_index` read and write such files too. Its
@@ -33,10 +37,13 @@ def write_index(index, f, *args, names=None, **kwargs):
     Parameters
     ----------
     index : faiss.Index or faiss.IndexBinary
-        The index. Without `names`, the arguments are those of FAISS's function,
-        and binary indexes are written by `write_index_binary`.
-    f : str or path
-        The file. It is replaced once the new one is complete.
+        The index. Without `names`, a binary index is written by
+        `write_index_binary`.
+    f : str, path or faiss.IOWriter
+        The file, or a writer if there are no names. A file with names is
+        replaced once the new one is complete.
+    io_flags : int, optional
+        Without `names`, passed to the FAISS function of versions that have it.
     names : Names, optional
         The names, which are written behind the index in the same file.
         `read_names` reads them.
@@ -47,7 +54,7 @@ def write_index(index, f, *args, names=None, **kwargs):
         If one of the arguments is of another class.
     """
     if names is None:
-        return faiss.write_index(index, f, *args, **kwargs)
+        return faiss.write_index(index, f, *([io_flags] if io_flags else []))
     if not isinstance(names, Names):
         raise TypeError("write_index: names must be a faiss_ext.Names, got "
                         f"{shown(names)}")
@@ -64,7 +71,7 @@ def write_index(index, f, *args, names=None, **kwargs):
             file.write(piece)
 
 
-def read_names(path):
+def read_names(path: "str | os.PathLike[str]") -> "Names | None":
     """Reads the names of vectors in the file of an index.
 
     Parameters

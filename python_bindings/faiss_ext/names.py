@@ -54,7 +54,9 @@ class Names:
         return (*self._strings.taken(kept), self._ids.items[kept],
                 self._next_id, self.about)
 
-    def add(self, names, ids=None):
+    def add(
+        self, names: "Sequence[str]", ids: "ArrayLike | None" = None
+    ) -> "NDArray[np.int64]":
         """Adds names.
 
         Parameters
@@ -113,7 +115,7 @@ class Names:
                 f"Names.add: the id {ids[there.argmax()]} is there already")
         return ids
 
-    def ids(self, names):
+    def ids(self, names: "Sequence[str]") -> "NDArray[np.int64]":
         """The ids of names.
 
         Parameters
@@ -132,7 +134,7 @@ class Names:
         names, strings = encoded(names, "Names.ids")
         return self._ids.items[self._known(names, strings, "Names.ids")]
 
-    def contains(self, names):
+    def contains(self, names: "Sequence[str] | ArrayLike") -> "NDArray[np.bool_]":
         """Tells for each of some names or ids whether it is there.
 
         Parameters
@@ -147,7 +149,7 @@ class Names:
         return (self._find(*encoded(names, where)[1]) if are_names(names)
                 else self._positions(as_ids(names, (None,), where))) >= 0
 
-    def of(self, ids):
+    def of(self, ids: "ArrayLike") -> "NDArray[np.object_]":
         """The names of ids.
 
         Parameters
@@ -173,7 +175,7 @@ class Names:
         found[named] = self._strings.texts(positions)
         return found.reshape(ids.shape)
 
-    def remove(self, names):
+    def remove(self, names: "Sequence[str] | ArrayLike") -> "NDArray[np.int64]":
         """Removes names, with their ids.
 
         Parameters
