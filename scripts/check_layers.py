@@ -33,7 +33,8 @@ LAYERS = [
 
 PYTHON_LAYERS = [
     # use nothing of the package
-    "_version check_interpreter timing sparse_arrays vector_files id_files",
+    "_version check_interpreter timing sparse_arrays vector_files id_files "
+    "hash_table byte_strings molecules",
     # the extension module, and what its wrappers need
     "check_faiss swigfaiss_ext errors arguments documentation progress",
     # what an index consists of
@@ -43,8 +44,11 @@ PYTHON_LAYERS = [
     # more vectors than fit into memory, or into one machine
     "files sources build_folder out_of_core shard_folder shards cluster "
     "shard_building",
+    # names of vectors, and their files
+    "names name_files fingerprint_files",
     # tools
-    "environment advice calibration duplicates clusters sklearn command_line",
+    "environment advice calibration duplicates clusters sklearn name_lists "
+    "fingerprint_builds named_vectors result_files result_tables command_line",
     # the package
     "__init__ __main__",
 ]

@@ -38,6 +38,10 @@ from .calibration import Calibration, calibrate
 from .distances import kernel_values
 from .clusters import butina_clusters, maxmin_picks
 from .duplicates import near_duplicate_groups, near_duplicates
+from .fingerprint_files import (
+    Fingerprints, fingerprint_batches, read_fingerprints, write_fps)
+from .name_files import read_names, write_index
+from .names import Names
 from .out_of_core import build_from, file_index
 from .progress import show_progress
 from .shard_building import build_shards, open_shards
@@ -50,21 +54,22 @@ from .vector_files import VectorFileError
 # as faiss_ext.*. index_binary_factory, read_index_binary and
 # clone_binary_index are not among them: this package has its own versions,
 # which make flat indexes IndexBinaryFlatSIMD and inverted lists
-# IndexBinaryIVFSIMD.
+# IndexBinaryIVFSIMD. Its write_index also writes names.
 from faiss import (
-    index_factory, write_index, read_index,
+    index_factory, read_index,
     write_index_binary, write_VectorTransform,
     read_VectorTransform, clone_index)
 
 __all__ = sorted(
     {"Calibration", "Description", "Field", "build_from", "calibrate",
      "describe", "file_index", "mean_neighbor_distance",
-     "ParameterSpace", "Recommendation", "ShardError", "ShardedIndex",
-     "VectorFileError",
-     "build_shards", "butina_clusters", "index_parameters", "index_string", "kernel_values",
-     "maxmin_picks", "near_duplicate_groups", "near_duplicates",
-     "open_shards", "recommend", "set_index_parameter",
-     "show_progress", "show_versions", "versions"}
+     "Fingerprints", "Names", "ParameterSpace", "Recommendation", "ShardError",
+     "ShardedIndex", "VectorFileError",
+     "build_shards", "butina_clusters", "fingerprint_batches",
+     "index_parameters", "index_string", "kernel_values", "maxmin_picks",
+     "near_duplicate_groups", "near_duplicates", "open_shards",
+     "read_fingerprints", "read_names", "recommend", "set_index_parameter",
+     "show_progress", "show_versions", "versions", "write_fps"}
     | {name for name, thing in vars(swigfaiss_ext).items()
        if not name.startswith("_")
        and (inspect.isclass(thing) or inspect.isfunction(thing))

@@ -14,11 +14,13 @@
 Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, and
 MNIST's images. Sparse ones: .npz of SciPy, .svmlight, .h5ad, and folders with
 indptr.npy, indices.npy and data.npy. FILE:NAME selects an array of .npz or
-HDF5, a matrix of .h5ad, or a column of Parquet.
+HDF5, a matrix of .h5ad, or a column of Parquet. Fingerprints with names: .fps,
+and .smi and .smiles by RDKit, plain or with .gz.
 
-IDS is a file of integers, or a list of ids and ranges such as 3,17,20-30, in
-which 20-30 includes 20 and 30. Files: .npy, .npz, .parquet, or .csv and .txt
-with an id per line. FILE:NAME selects an array or a column.
+IDS is a file of integers or of names, or a list of ids and ranges such as
+3,17,20-30, in which 20-30 includes 20 and 30. Files: .npy, .npz, .parquet, or
+.csv and .txt with an id or a name per line. FILE:NAME selects an array or a
+column. The index keeps names in its file.
 
 add, update and remove replace the index's file when the new one is complete.
 After an error or Ctrl-C the old file is unchanged.
@@ -34,6 +36,7 @@ Exit status:
 
 import argparse
 import contextlib
+import functools
 import io
 import json
 import os
@@ -49,15 +52,26 @@ from .advice import (
 from .duplicates import found_pairs, near_duplicate_groups
 from .errors import with_prefix
 from .extend_faiss import read_index_binary
-from .files import check_writable, replacing, write_index
+from .files import check_writable, write_index
 from .filters import ids_of
-from .id_files import listed_ids, read_filter, read_ids
+from .fingerprint_builds import Skipped, build_from_fingerprints
+from .fingerprint_files import is_fingerprint_file, read_fingerprints
+from .id_files import Ids, listed_ids, read_filter, read_ids
+from .name_files import write_index as write_with_names
+from .name_lists import checked_names, is_names, read_ids_or_names
+from .named_vectors import (
+    add_missing, check_has_names, check_new_names, fingerprint_of,
+    fingerprints_for, known_names, names_beside)
+from .names import Names
 from .out_of_core import (
-    about_vector, build_from, number_of_bytes, takes_one_add_only)
+    about_vector, build_from, number_of_bytes, takes_one_add_only,
+    takes_packed_bits)
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .progress import show_progress
+from .result_files import SUFFIXES, write_results, write_table
+from .result_tables import lines_of, table_of
 from .shard_building import open_shards
 from .index_tree import (
     all_inside, hash_before, part_that_compares, parts_of)
@@ -171,9 +185,11 @@ def arguments():
     sub.add_argument("-o", "--output", required=True,
                      help="file to write the index to")
     sub.add_argument("--ids", metavar="IDS",
-                     help="the id of each vector, in the same order: a file of "
-                     "ids, or a list such as 3,17,20-30 (default: positions in "
+                     help="the id or name of each vector, in the same order: a "
+                     "file, or a list such as 3,17,20-30 (default: the names "
+                     "in a file of fingerprints, and as ids the positions in "
                      "the file, from 0)")
+    add_fingerprint(sub, "morgan2:2048")
     sub.add_argument("--exact", choices=("memory", "file"), default="memory",
                      help="where a KFlat of floats, alone or in Refine, finds "
                      "the vectors: memory copies them into the index, file "
@@ -201,13 +217,18 @@ def arguments():
                         help="number of neighbours (default: 10)")
     either.add_argument("--radius", type=float,
                         help="search by range instead of for k neighbours")
+    either.add_argument("--threshold", type=number(float, 0), metavar="VALUE",
+                        help="find all vectors with at least this kernel "
+                        "value, in an index with BKFlat")
     sub.add_argument("--filter", metavar="IDS",
-                     help="search only the vectors with these ids: a file of "
-                     "ids, a list such as 3,17,20-30, or an .npy or .npz file "
+                     help="search only the vectors with these ids or names: a "
+                     "file, a list such as 3,17,20-30, or an .npy or .npz file "
                      "of a boolean mask over all ids")
     sub.add_argument("-o", "--output",
                      help="file of results: .npz with D and I, and with "
-                     "--radius also lims; or .csv with a line per result")
+                     "--radius or --threshold also lims; or .csv or .tsv with "
+                     "a line per result")
+    add_fingerprint(sub)
     add_mmap(sub)
     add_parameters(sub)
 
@@ -240,17 +261,21 @@ def arguments():
     add_changes(sub)
     sub.add_argument("vectors", help="file of vectors")
     sub.add_argument("--ids", metavar="IDS",
-                     help="an id for each vector, in the same order, none of "
-                     "which the index has: a file of ids, or a list such as "
-                     "3,17,20-30 (default: the ids that follow the index's)")
+                     help="an id or name for each vector, in the same order, "
+                     "none of which the index has: a file, or a list such as "
+                     "3,17,20-30 (default: the names in a file of "
+                     "fingerprints, and the ids that follow the index's)")
+    add_fingerprint(sub)
 
     sub = command("update", run_update,
                   "Replaces vectors of the index in a file.")
     add_changes(sub)
     sub.add_argument("vectors", help="file of the new vectors")
-    sub.add_argument("--ids", metavar="IDS", required=True,
-                     help="the id of each vector, in the same order: a file of "
-                     "ids, or a list such as 3,17,20-30")
+    sub.add_argument("--ids", metavar="IDS",
+                     help="the id or name of each vector, in the same order: a "
+                     "file, or a list such as 3,17,20-30 (default: the names "
+                     "in a file of fingerprints)")
+    add_fingerprint(sub)
     sub.add_argument("--upsert", action="store_true",
                      help="add the vectors whose ids the index does not have "
                      "(default: an error)")
@@ -259,9 +284,9 @@ def arguments():
                   "Removes vectors from the index in a file.")
     add_changes(sub)
     sub.add_argument("--ids", metavar="IDS", required=True,
-                     help="ids of the vectors: a file of ids, or a list such "
-                     "as 3,17,20-30; ids that the index does not have are "
-                     "counted and ignored")
+                     help="ids or names of the vectors: a file, or a list "
+                     "such as 3,17,20-30; those that the index does not have "
+                     "are counted and ignored")
 
     sub = command("duplicates", run_duplicates,
                   "Finds near-duplicates among the vectors of a file.")
@@ -288,7 +313,9 @@ def arguments():
                      "instead of pairs; pairs connect the vectors of a group")
     sub.add_argument("-o", "--output",
                      help="file of results: .npz with pairs and values, or "
-                     "with groups; or .csv with a line per pair or vector")
+                     "with groups; or .csv or .tsv with a line per pair or "
+                     "vector")
+    add_fingerprint(sub, "morgan2:2048")
     return parser
 
 
@@ -297,6 +324,18 @@ def add_changes(sub):
     sub.add_argument("-o", "--output", metavar="FILE",
                      help="write the changed index to this file, and leave "
                      "the first one as it is")
+
+
+def add_fingerprint(sub, default="that of the index"):
+    sub.add_argument(
+        "--fingerprint", metavar="TYPE",
+        help="type of fingerprints, such as morgan2:2048, rdkit:2048 or maccs; "
+        f"for SMILES, what to compute (default: {default}), and for .fps files "
+        "in place of the type in the file")
+    sub.add_argument(
+        "--skip-errors", action="store_true",
+        help="skip lines with errors in a file of fingerprints, and tell how "
+        "many there are")
 
 
 def add_mmap(sub):
@@ -341,6 +380,30 @@ def ids_given(word, read=read_ids):
         raise VectorFileError(f"{word}: neither a file nor a list of ids, such "
                               "as 3,17,20-30; negative ids are read from a file")
     return read(path, part)
+
+
+def ids_or_names_given(word, names, read=read_ids):
+    """The ids or names in a file, or the ids in a list. In text, all are names
+    if the index has some."""
+    return ids_given(word, functools.partial(
+        read_ids_or_names, has_names=names is not None, read=read))
+
+
+def vectors_and_names(args, index, names, file):
+    """The vectors of a file for an index, and their names, or None."""
+    if not is_fingerprint_file(file):
+        return vectors_for(index, vectors_of(file), file), None
+    read = fingerprints_for(
+        index, names, file, args.fingerprint, args.skip_errors)
+    tell_skipped(read.skipped)
+    return read.codes, read.names
+
+
+def tell_skipped(messages):
+    skipped = Skipped()
+    skipped.extend(messages)
+    for line in skipped.lines():
+        print(line, file=sys.stderr)
 
 
 def refuse_dash(word):
@@ -429,9 +492,8 @@ def vectors_for(index, x, name):
     """Vectors of a file in the form that an index takes."""
     width, bits = index.d, False
     if isinstance(index, faiss.IndexBinary):
-        hash = hash_of(index)
-        bits = hash is None
-        width = index.d // 8 if bits else hash.d_in
+        bits = takes_packed_bits(index)
+        width = -(-index.d // 8) if bits else hash_of(index).d_in
         if bits and x.dtype != np.uint8:
             raise VectorFileError(f"{name}: the index takes packed bits, "
                                   f"uint8, got {x.dtype}")
@@ -439,6 +501,9 @@ def vectors_for(index, x, name):
         x = as_floats(x, name)
     if is_sparse(x):
         x = widened(x, width, name)
+    if x.shape[1] != width and bits:
+        raise VectorFileError(f"{name}: codes of {8 * x.shape[1]:,} bits, the "
+                              f"index takes {index.d:,}")
     if x.shape[1] != width:
         raise VectorFileError(f"{name}: vectors of {x.shape[1]} components, "
                               f"the index takes {width}")
@@ -501,30 +566,71 @@ def run_recommend(args):
 
 
 def run_build(args):
-    path, part = file_and_part(args.vectors)
-    metric = (faiss.METRIC_L2 if args.metric == "l2"
-              else faiss.METRIC_INNER_PRODUCT)
-    ids = None
-    if args.ids is not None:
-        check_inputs_stay(args.output, args.ids)
-        ids = as_many(ids_given(args.ids), args,
-                      lazy_vectors(path, part).shape[0])
     stopwatch = Stopwatch()
-    index = build_from(
-        path, args.string, args.memory, args.output, part, args.exact, metric,
-        args.train, args.seed, dict(args.parameter), not args.quiet, ids)
+    index, names = (built_of_fingerprints(args)
+                    if is_fingerprint_file(args.vectors)
+                    else built_of_vectors(args))
     seconds = stopwatch.seconds
-    n = index.ntotal
-    d = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.d
+    n, d = index.ntotal, index.d
+    unit = "bits" if isinstance(index, faiss.IndexBinary) else "components"
     size = os.path.getsize(args.output)
     result = {
         "index": text(index), "n": n, "d": d, "bytes": size,
-        "bytes_per_vector": size / n, "build_seconds": seconds}
+        "bytes_per_vector": size / n, "build_seconds": seconds,
+        "names": None if names is None else len(names)}
     show(args, result, [
         f"{args.output}: {text(index)}",
-        f"{n:,} vectors of {d} components, {size:,} bytes ({size / n:,.0f} a "
-        f"vector), built in {seconds:.1f} s"])
+        f"{n:,} vectors of {d:,} {unit}"
+        f"{'' if names is None else ', with names'}, {size:,} bytes "
+        f"({size / n:,.0f} a vector), built in {seconds:.1f} s"])
     return 0
+
+
+def built_of_vectors(args):
+    """Builds and writes an index. Returns it, and its names or None."""
+    path, part = file_and_part(args.vectors)
+    metric = (faiss.METRIC_L2 if args.metric == "l2"
+              else faiss.METRIC_INNER_PRODUCT)
+    ids, names = None, None
+    if args.ids is not None:
+        check_inputs_stay(args.output, args.ids)
+        given = ids_or_names_given(args.ids, None)
+        check_count(given, args, lazy_vectors(path, part).shape[0])
+        if is_names(given):
+            names = Names()
+            names.add(given.ids)
+        else:
+            ids = np.asarray(given.ids, dtype="int64")
+    index = build_from(
+        path, args.string, args.memory, args.output, part, args.exact, metric,
+        args.train, args.seed, dict(args.parameter), not args.quiet, ids)
+    if names is not None:
+        write_with_names(index, args.output, names=names)
+    return index, names
+
+
+def built_of_fingerprints(args):
+    """Builds and writes an index of fingerprints. Returns it, and its
+    names."""
+    check_writable(args.output)
+    check_inputs_stay(args.output, args.vectors, args.ids)
+    given = None if args.ids is None else ids_or_names_given(args.ids, None)
+
+    def ids(n):
+        if given is None:
+            return None, None
+        check_count(given, args, n)
+        return ((None, given.ids) if is_names(given)
+                else (np.asarray(given.ids, dtype="int64"), None))
+
+    index, names, skipped = build_from_fingerprints(
+        args.vectors, args.string, args.output, args.fingerprint,
+        args.skip_errors, ids, args.memory, args.train, args.seed,
+        dict(args.parameter), not args.quiet)
+    write_with_names(index, args.output, names=names)
+    for line in skipped.lines():
+        print(line, file=sys.stderr)
+    return index, names
 
 
 def run_search(args):
@@ -534,26 +640,17 @@ def run_search(args):
         index = shards.to_faiss()
     else:
         index = index_of(args.index, args.mmap)
-    x = vectors_of(args.queries)
+    names = names_beside(args.index)
+    queries, query_names = vectors_and_names(args, index, names, args.queries)
     check_results_file(args.output, args.index, args.queries, args.filter)
-    queries = vectors_for(index, x, args.queries)
-    radius = args.radius
-    if radius is not None and isinstance(index, faiss.IndexBinary):
-        if not (radius.is_integer() and abs(radius) < 2**31):
-            hint = ("; the radius of a kernel value is faiss_ext."
-                    "IndexBinaryFlatKernel.distance(value)"
-                    if 0 < radius < 1 and is_scaled(index) else "")
-            raise UsageError(f"the radius is {radius:g}, expected an integer "
-                             "below 2^31, as distances of this index are"
-                             f"{hint}")
-        radius = int(radius)
+    radius = radius_of(args, index)
     if shards is None:
         set_all(index, args.parameter)
     else:
         for name, value in args.parameter:
             shards.set_parameter(name, value)
     searched = index if shards is None else shards
-    filter = filter_given(args, index)
+    filter = filter_given(args, index, names)
     stopwatch = Stopwatch()
     with naming(args.queries):
         if radius is None:
@@ -565,17 +662,24 @@ def run_search(args):
                 D = D.astype("int32")
             arrays = {"lims": lims, "D": D, "I": I}
     seconds = stopwatch.seconds
+    if names is not None:
+        arrays["names"] = names.of(I)
+    is_named = names is not None or query_names is not None
+    as_table = functools.partial(
+        table_of, searched, queries, query_names, arrays)
     if args.output is not None:
-        write_results(args.output, arrays, "query,id,distance", (
-            (q, i, distance) for q in range(queries.shape[0])
-            for i, distance in results_of(arrays, q)))
+        write_results(args.output, arrays, *(
+            as_table() if is_named or args.output.endswith(".tsv")
+            else lines_of(arrays)))
     if args.json:
         print(json.dumps({
             "seconds": seconds,
             **({} if args.output is not None
                else {name: a.tolist() for name, a in arrays.items()})}))
         return 0
-    if args.output is None:
+    if args.output is None and is_named:
+        write_table(sys.stdout, *as_table(), "\t")
+    elif args.output is None:
         for q in range(queries.shape[0]):
             print(f"{q}: " + " ".join(
                 f"{i}:{distance:.7g}" if D.dtype.kind == "f"
@@ -585,32 +689,33 @@ def run_search(args):
     return 0
 
 
+def radius_of(args, index):
+    """The radius of a search by --radius or --threshold; otherwise None."""
+    radius = args.radius
+    if args.threshold is not None:
+        if not is_scaled(index):
+            raise UsageError("--threshold is for indexes with BKFlat; --radius "
+                             "is a distance of any index")
+        return part_that_compares(index).distance(args.threshold) + 1
+    if radius is None or not isinstance(index, faiss.IndexBinary):
+        return radius
+    if not (radius.is_integer() and abs(radius) < 2**31):
+        hint = (f"; --threshold {radius:g} finds kernel values"
+                if 0 < radius < 1 and is_scaled(index) else "")
+        raise UsageError(f"the radius is {radius:g}, expected an integer below "
+                         f"2^31, as distances of this index are{hint}")
+    return int(radius)
+
+
 def check_results_file(output, *inputs):
     """Raises an error unless results can be written to a file, if any."""
     if output is None:
         return
-    if not output.endswith((".npz", ".csv")):
+    if not output.endswith(SUFFIXES):
         raise UsageError(
-            f"the output must be an .npz or .csv file, got {output}")
+            f"the output must be an .npz, .csv or .tsv file, got {output}")
     check_writable(output)
     check_inputs_stay(output, *inputs)
-
-
-def write_results(output, arrays, names, rows):
-    """Writes the arrays to an .npz file, or the rows to a .csv file."""
-    whole = io.BytesIO()  # zipfile prints errors if a write fails
-    if output.endswith(".npz"):
-        np.savez(whole, **arrays)
-    else:
-        whole.write(f"{names}\n".encode())
-        whole.writelines(f"{','.join(map(str, row))}\n".encode()
-                         for row in rows)
-    try:
-        with replacing(output) as file:
-            file.write(whole.getbuffer())
-    except OSError as error:
-        raise VectorFileError(f"{output}: cannot be written: "
-                              f"{error.strerror or error}") from error
 
 
 def is_scaled(index):
@@ -618,7 +723,7 @@ def is_scaled(index):
     return swig._distance_kind(part_that_compares(index)) == "scaled"
 
 
-def filter_given(args, index):
+def filter_given(args, index, names):
     """The arguments of a search with --filter."""
     if args.filter is None:
         return {}
@@ -626,7 +731,15 @@ def filter_given(args, index):
         raise UsageError("--filter is for an index in a file, but "
                          f"{args.index} is a folder")
     check_class(index, args.index)
-    return {"filter": ids_given(args.filter, read_filter).ids}
+    given = ids_or_names_given(args.filter, names, read_filter)
+    if not is_names(given):
+        return {"filter": given.ids}
+    check_has_names(args.index, names, given)
+    there = known_names(names, given.ids)
+    if len(there) < len(given.ids):
+        print(f"{len(given.ids) - len(there):,} names in {given.name} are not "
+              "in the index", file=sys.stderr)
+    return {"filter": names.ids(there)}
 
 
 def results_of(arrays, q):
@@ -645,9 +758,10 @@ def check_class(index, path):
 
 
 def index_to_change(args):
-    """The index of a command that changes it; checks where it will be
-    written."""
-    inputs = [getattr(args, "vectors", None), args.ids]
+    """The index of a command that changes it, and its names or None; checks
+    where it will be written."""
+    inputs = [word for word in (getattr(args, "vectors", None), args.ids)
+              if word is not None]
     output = args.output or args.index
     for word in inputs:
         refuse_dash(word)
@@ -668,7 +782,7 @@ def index_to_change(args):
         raise VectorFileError(
             f"{args.index}: the index reads its vectors from {file} and cannot "
             "be changed; build it again with --exact memory")
-    return index
+    return index, names_beside(args.index)
 
 
 def mapped_file(index):
@@ -677,53 +791,71 @@ def mapped_file(index):
                  if isinstance(part, swig.IndexFileKernel)), None)
 
 
-def vectors_with_ids(args, index):
-    """The vectors of a file and their ids, as many."""
-    x = vectors_for(index, vectors_of(args.vectors), args.vectors)
-    given = ids_given(args.ids)
-    given.ids = as_many(given, args, x.shape[0])
-    return x, given
-
-
-def as_many(given, args, n):
-    """An array of ids; raises VectorFileError if there are not n of them."""
+def check_count(given, args, n):
+    """Raises VectorFileError if there are not n ids or names."""
     ids = given.ids
     there = (ids.stop - ids.start if isinstance(ids, range)  # len() may fail
              else len(ids))
     if there != n:
-        raise VectorFileError(f"{args.ids}: {there:,} ids, but {args.vectors} "
-                              f"has {n:,} vectors")
-    return np.asarray(ids, dtype="int64")
+        raise VectorFileError(
+            f"{args.ids}: {there:,} {'names' if is_names(given) else 'ids'}, "
+            f"but {args.vectors} has {n:,} vectors")
 
 
-def finish(args, index, words, **counts):
+def given_for(args, names, file_names, n):
+    """The ids or names that --ids or the file gives to its n vectors; None
+    without them."""
+    if args.ids is None:
+        given = (None if file_names is None
+                 else checked_names(Ids(file_names, args.vectors)))
+    else:
+        given = ids_or_names_given(args.ids, names)
+        check_count(given, args, n)
+    if given is not None and is_names(given):
+        check_has_names(args.index, names, given)
+    elif given is not None:
+        given.ids = np.asarray(given.ids, dtype="int64")
+    return given
+
+
+def finish(args, index, names, words, **counts):
     """Writes a changed index, and shows what has been done."""
     output = args.output or args.index
-    write_index(index, output)
+    if names is None:
+        write_index(index, output)
+    else:
+        write_with_names(index, output, names=names)
     counts["n"] = index.ntotal
     show(args, counts, [f"{output}: {words}; {index.ntotal:,} vectors now"])
     return 0
 
 
 def run_add(args):
-    index = index_to_change(args)
+    index, names = index_to_change(args)
     if takes_one_add_only(index) and index.ntotal > 0:
         raise VectorFileError(
             f"{args.index}: {class_name(index)} of FAISS {faiss.__version__} "
             "takes no more vectors; build the index again")
-    if args.ids is None:
-        if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)
-                      ) and not hasattr(index, "upsert"):
-            raise UsageError(f"{args.index}: its vectors have ids of your own; "
-                             "--ids gives those of the new ones")
-        x = vectors_for(index, vectors_of(args.vectors), args.vectors)
+    if args.ids is not None and names is None:
+        check_class(index, args.index)
+    if args.ids is None and isinstance(
+            index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)
+            ) and not hasattr(index, "upsert"):
+        raise UsageError(f"{args.index}: its vectors have ids of your own; "
+                         "--ids gives those of the new ones")
+    x, new_names = vectors_and_names(args, index, names, args.vectors)
+    given = given_for(args, names, new_names, x.shape[0])
+    if given is not None and is_names(given):
+        new_names, given = given.ids, None
+    if names is not None:
+        check_new_names(names, new_names, args)
+    if given is None:
         before = ids_of(index)
         with naming(args.vectors):
             index.add(x)
         ids = np.setdiff1d(ids_of(index), before)
     else:
         check_class(index, args.index)
-        x, given = vectors_with_ids(args, index)
         ids = given.ids
         used = np.flatnonzero(index.contains(ids))
         if len(used):
@@ -732,35 +864,54 @@ def run_add(args):
                 "update replaces its vector")
         with naming(args.vectors):
             index.add_with_ids(x, ids)
+    if names is not None:
+        names.add(new_names, ids)
     first, last = int(ids.min()), int(ids.max())
-    return finish(args, index, f"{x.shape[0]:,} added, with ids from {first} to "
-                  f"{last}", added=x.shape[0], first_id=first, last_id=last)
+    return finish(args, index, names, f"{x.shape[0]:,} added, with ids from "
+                  f"{first} to {last}", added=x.shape[0], first_id=first,
+                  last_id=last)
 
 
 def run_update(args):
-    index = index_to_change(args)
+    index, names = index_to_change(args)
     check_class(index, args.index)
-    x, given = vectors_with_ids(args, index)
-    missing = np.flatnonzero(~index.contains(given.ids))
+    if args.ids is None and not is_fingerprint_file(args.vectors):
+        raise UsageError("--ids is missing: it gives the id or name of each "
+                         "vector")
+    x, file_names = vectors_and_names(args, index, names, args.vectors)
+    given = given_for(args, names, file_names, x.shape[0])
+    is_there = (names.contains(given.ids) if is_names(given)
+                else index.contains(given.ids))
+    missing = np.flatnonzero(~is_there)
     if len(missing) and not args.upsert:
+        noun = "the name" if is_names(given) else "id"
         raise VectorFileError(
-            f"{given.place(missing[0])}: {args.index} has no vector with id "
+            f"{given.place(missing[0])}: {args.index} has no vector with {noun} "
             f"{given.ids[missing[0]]}; --upsert adds it")
+    if names is not None and len(missing):
+        add_missing(names, given, file_names, missing, args)
+    ids = names.ids(given.ids) if is_names(given) else given.ids
     with naming(args.vectors):
         if args.upsert:
-            index.upsert(x, given.ids)
+            index.upsert(x, ids)
         else:
-            index.update_vectors(given.ids, x)
+            index.update_vectors(ids, x)
     replaced = x.shape[0] - len(missing)
-    return finish(args, index, f"{replaced:,} replaced, {len(missing):,} added",
-                  replaced=replaced, added=len(missing))
+    return finish(
+        args, index, names, f"{replaced:,} replaced, {len(missing):,} added",
+        replaced=replaced, added=len(missing))
 
 
 def run_remove(args):
-    index = index_to_change(args)
+    index, names = index_to_change(args)
     check_class(index, args.index)
-    ids = ids_given(args.ids).ids
-    if isinstance(ids, range):
+    given = ids_or_names_given(args.ids, names)
+    ids = given.ids
+    if is_names(given):
+        check_has_names(args.index, names, given)
+        there = names.ids(known_names(names, ids))
+        missing = len(ids) - len(there)
+    elif isinstance(ids, range):
         known = ids_of(index)
         there = known[(known >= ids.start) & (known < ids.stop)]
         missing = ids.stop - ids.start - len(there)
@@ -768,8 +919,11 @@ def run_remove(args):
         there = ids[index.contains(ids)]
         missing = len(ids) - len(there)
     removed = index.remove_ids(there)
-    return finish(args, index, f"{removed:,} removed, {missing:,} not found",
-                  removed=removed, not_found=missing)
+    if names is not None:
+        names.remove(there[names.contains(there)])
+    return finish(
+        args, index, names, f"{removed:,} removed, {missing:,} not found",
+        removed=removed, not_found=missing)
 
 
 def as_bits(x, file):
@@ -781,13 +935,24 @@ def as_bits(x, file):
     return np.ascontiguousarray(x)
 
 
-def run_duplicates(args):
+def rows_to_compare(args):
+    """The vectors of `duplicates`, whether they are packed bits, and their
+    names or None."""
+    if is_fingerprint_file(args.vectors):
+        read = read_fingerprints(
+            args.vectors, args.fingerprint, args.skip_errors)
+        tell_skipped(read.skipped)
+        return read.codes, True, read.names
     x = vectors_of(args.vectors)
-    x = (as_bits(x, args.vectors) if args.packed
-         else as_floats(x, args.vectors))
+    return (as_bits(x, args.vectors) if args.packed
+            else as_floats(x, args.vectors)), args.packed, None
+
+
+def run_duplicates(args):
+    x, is_packed, names = rows_to_compare(args)
     check_results_file(args.output, args.vectors)
     progress = (contextlib.nullcontext() if args.quiet else show_progress())
-    arguments = (x, args.threshold, args.kernel, args.missed, args.packed,
+    arguments = (x, args.threshold, args.kernel, args.missed, is_packed,
                  args.seed)
     stopwatch = Stopwatch()
     with naming(args.vectors), progress:
@@ -800,21 +965,25 @@ def run_duplicates(args):
     seconds = stopwatch.seconds
     note = ""
     about = {"seconds": seconds, "n": x.shape[0]}
+    name = (lambda i: i) if names is None else names.__getitem__
     if args.groups:
-        names, rows = "vector,group", enumerate(groups)
+        columns, rows = ("vector", "group"), (
+            (name(i), name(group)) for i, group in enumerate(groups))
         counts = {"groups": len(np.unique(groups))}
         said = f"{counts['groups']:,} groups"
     else:
-        names, rows = "i,j,value", (
-            (i, j, value) for (i, j), value in zip(pairs, values))
+        columns, rows = ("i", "j", "value"), (
+            (name(i), name(j), value) for (i, j), value in zip(pairs, values))
         counts = {"pairs": len(pairs)}
         about["missed"] = missed
         said = f"{len(pairs):,} pairs"
         if missed > 0:
             note = (f"; a pair is missing with a probability of at most "
                     f"{missed:.2g}")
+    if names is not None:
+        arrays["names"] = np.array(names, dtype=object)
     if args.output is not None:
-        write_results(args.output, arrays, names, rows)
+        write_results(args.output, arrays, columns, rows)
     if args.json:
         print(json.dumps({**about, **(counts if args.output is not None else {
             name: a.tolist() for name, a in arrays.items()})}))
@@ -822,7 +991,7 @@ def run_duplicates(args):
     if args.output is None:
         for row in rows:
             print(*(f"{a:.7g}" if isinstance(a, np.floating) else a
-                    for a in row))
+                    for a in row), sep=" " if names is None else "\t")
     print(f"{said} of {x.shape[0]:,} vectors in {seconds:.3f} s{note}",
           file=sys.stderr)
     return 0
@@ -833,7 +1002,8 @@ def tree(index):
     if index is None:
         return None
     return {
-        "class": class_name(index), "d": index.d, "ntotal": index.ntotal,
+        "class": class_name(index), "d": index.d,
+        "binary": isinstance(index, faiss.IndexBinary), "ntotal": index.ntotal,
         "is_trained": bool(index.is_trained),
         "settings": swig._settings_of(index),
         "parts": [tree(part.index) for part in parts_of(index)]}
@@ -844,7 +1014,8 @@ def tree_lines(node, depth=0):
         return ["  " * depth + "nothing"]
     state = (f"{node['ntotal']:,} vectors" if node["is_trained"]
              else "not trained")
-    lines = ["  " * depth + f"{node['class']}, d={node['d']}, {state}"
+    width = f"{node['d']:,} bits" if node["binary"] else f"d={node['d']}"
+    lines = ["  " * depth + f"{node['class']}, {width}, {state}"
              + "".join(f", {setting}" for setting in node["settings"])]
     for part in node["parts"]:
         lines += tree_lines(part, depth + 1)
@@ -889,6 +1060,7 @@ def run_info(args):
             raise UsageError(f"-d is for factory strings, but {args.index} is a "
                              "file or folder")
         index = index_of(args.index, args.mmap)
+        names = names_beside(args.index)
         size = size_of(args.index)
     else:
         try:
@@ -899,7 +1071,7 @@ def run_info(args):
         except RuntimeError as error:
             raise ValueError(f"{args.index!r} is neither a file nor a factory "
                              f"string{own_words(error)}") from None
-        size = None
+        size = names = None
     found = hash_of(index)
     theory = [] if found is None else theory_of(found)
     if theory and args.at:
@@ -909,6 +1081,8 @@ def run_info(args):
         "text": text(index), "metric": swig._metric_text(index) or None,
         "tree": tree(index),
         "parameters": index_parameters(index), "bytes": size,
+        "names": None if names is None else len(names),
+        "fingerprint": fingerprint_of(names),
         "bits": None if found is None else found.nbits, "theory": theory,
         "note": note}
     lines = tree_lines(result["tree"])
@@ -917,6 +1091,10 @@ def run_info(args):
     if size is not None:
         lines.append(f"{size:,} bytes" + (
             f", {size / index.ntotal:,.1f} a vector" if index.ntotal else ""))
+    if names is not None:
+        lines.append(f"{len(names):,} names")
+    if result["fingerprint"] is not None:
+        lines.append(f"fingerprints: {result['fingerprint']}")
     if result["parameters"]:
         lines.append("search parameters: " + ", ".join(
             f"{name}={value:g}" for name, value

@@ -15,6 +15,7 @@ from .vector_files import (
     NOT_A_NAME, VectorFileError, absent, errors_named, npz_array, pyarrow_of)
 
 SUFFIXES = (".npy", ".npz", ".parquet", ".csv", ".txt")
+INTEGER = re.compile(r"[+-]?[0-9]+")
 LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 LIMITS = np.iinfo("int64")
 MOST_LISTED = 10**8  # ids of a list with ranges, which become an array
@@ -208,12 +209,23 @@ def parquet_column(path, name):
 
 def ids_of_text(path, name):
     """The Ids of a text file."""
+    ids, numbers = [], []
+    for word, number, is_header in column_of_text(path, name):
+        if not is_header:
+            ids.append(id_of(word, f"{path}: line {number}"))
+            numbers.append(number)
+    return Ids(np.array(ids, dtype="int64"), path, numbers)
+
+
+def column_of_text(path, name):
+    """Yields the words in a column of a text file, the numbers of their lines,
+    and whether they are in a line of names of columns."""
     with open(path, encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         separator = next((c for c in ";,\t" if c in first), ",")
         file.seek(0)
         lines = csv.reader(file, delimiter=separator)
-        ids, numbers, column, width = [], [], None, None
+        column, width = None, None
         for words in lines:
             words = [word.strip() for word in words]
             if not any(words):
@@ -226,15 +238,14 @@ def ids_of_text(path, name):
                 column = column_of(path, name, words if has_names else [],
                                    width)
                 if has_names:
+                    yield words[column], lines.line_num, True
                     continue
-            at = f"{path}: line {lines.line_num}"
             if len(words) != width:
                 raise VectorFileError(
-                    f"{at}: expected {width} words separated by {separator!r}, "
-                    f"as in the first line, got {len(words)}")
-            ids.append(id_of(words[column], at))
-            numbers.append(lines.line_num)
-    return Ids(np.array(ids, dtype="int64"), path, numbers)
+                    f"{path}: line {lines.line_num}: expected {width} words "
+                    f"separated by {separator!r}, as in the first line, got "
+                    f"{len(words)}")
+            yield words[column], lines.line_num, False
 
 
 def column_of(path, name, names, width):
@@ -260,7 +271,7 @@ def is_number(word):
 
 def id_of(word, at):
     """The id that a word gives; `at` begins messages of errors."""
-    if not re.fullmatch(r"[+-]?[0-9]+", word):
+    if not INTEGER.fullmatch(word):
         raise VectorFileError(f"{at}: expected an integer as id, got "
                               f"{word[:100]!r}")
     if len(word) > 20 or not LIMITS.min <= int(word) <= LIMITS.max:

@@ -369,10 +369,17 @@ def build_from(path, string, memory=None, output=None, part=None, exact=None,
     ...     "base.fvecs", "AHK512(chi2,center=1),BFlat,Refine(KFlat(chi2))",
     ...     memory="2GB", output="base.index")
     """
+    return build_of(FileSource(path, part), string, memory, output, exact,
+                    metric, train, seed, parameters, progress, ids)
+
+
+def build_of(source, string, memory, output, exact, metric, train, seed,
+             parameters, progress, ids):
+    """Builds an index of the vectors of a source, as build_from does."""
     train, seed, parameters = checked(string, exact, train, seed, parameters)
-    source = FileSource(path, part).opened()
-    made = made_from(
-        string, source.d, source.dtype, metric, parameters, source.name)
+    source = source.opened()
+    made = made_from(string, source.d, source.dtype, metric, parameters,
+                     source.name, source.bits)
     if is_sparse(source.vectors) and not takes_sparse(made):
         raise VectorFileError(f"{source.name}: {why_not_sparse(string)}")
     check_exact(exact, string, made, [source])
@@ -519,14 +526,14 @@ def checked_ids(ids, build, made, string):
     return ids
 
 
-def made_from(string, d, dtype, metric, parameters, name):
+def made_from(string, d, dtype, metric, parameters, name, width=None):
     """Makes the empty index of a string, for vectors of a type from a source
-    with a name."""
+    with a name. Packed bits are d bytes, with `width` bits if not all count."""
     bits = swig._is_string_for_codes(string)
     if bits and dtype != "uint8":
         raise VectorFileError(
             f"{name}: {string} takes packed bits, uint8, got {dtype}")
-    made = (swig.index_binary_factory(8 * d, string) if bits
+    made = (swig.index_binary_factory(width or 8 * d, string) if bits
             else faiss.index_factory(d, string, metric))
     for name, value in parameters.items():
         set_index_parameter(made, name, value)

@@ -77,7 +77,9 @@ class Lines:
     def __call__(self, task, done, total):
         if self.stopwatch.seconds >= self.interval:
             self.stopwatch = Stopwatch()
-            print(f"{task}: {100 * done // max(total, 1)} %", file=sys.stderr)
+            share = (f"{done:,}" if total is None
+                     else f"{100 * done // max(total, 1)} %")
+            print(f"{task}: {share}", file=sys.stderr)
 
     def close(self):
         pass
@@ -145,7 +147,7 @@ def bar(items, description, show=True):
 @contextlib.contextmanager
 def counting(description, total, show=True, unit="vector"):
     """Yields a function f(n) that counts n more steps, and shows the rate on
-    stderr.
+    stderr. The total may be None.
 
     Uses tqdm if it is installed; otherwise prints a line every few seconds.
     """

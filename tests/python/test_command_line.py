@@ -183,7 +183,7 @@ def test_ranges_of_binary_indexes_are_integers(run, folder):
         for bad in ("2.5", "nan", "inf", "1e10"):
             status, _, err = run("search", "bits", "few.npy", "--radius", bad)
             assert status == 2 and "expected an integer" in err
-        assert ("distance(value)" in run("search", "bits", "few.npy", "--radius", "0.5")[2]) == ("BKFlat" in string)
+        assert ("--threshold 0.5 finds" in run("search", "bits", "few.npy", "--radius", "0.5")[2]) == ("BKFlat" in string)
 
 
 def test_ids_in_front_of_binary_indexes(run, folder):
@@ -432,7 +432,7 @@ def test_recommend_says_which(run):
     (["info", "base.npy"], 1, "base.npy: not an index"),
     (["info", "empty", "--mmap"], 1, "empty: not an index"),
     (["search", "index", "narrow.npy"], 1, "vectors of 5 components, the index takes 64"),
-    (["search", "index", "queries.npy", "-o", "x.txt"], 2, "must be an .npz or .csv file"),
+    (["search", "index", "queries.npy", "-o", "x.txt"], 2, "must be an .npz, .csv or .tsv file"),
     (["search", "index.npz", "queries.npy", "-o", "same.npz"], 2, "the output would overwrite index.npz"),
     (["bench", "index", "base.npy", "queries.npy", "chi2", "-k", "99999"], 2, "k is 99,999, the index has"),
     (["search", "index", "queries.npy", "-k", "0"], 2, "from 1"),

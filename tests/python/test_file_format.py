@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """docs/file-format.md is true: a reader that follows the page, and knows nothing else, reads real files to their last byte."""
 
+import hashlib
+import json
 import re
 import struct
 
@@ -263,6 +265,24 @@ def test_vectors_that_stay_in_their_file(tmp_path):
         xxhash.xxh3_64_intdigest(data[i : i + block]) for i in range(0, len(data), block)]
 
 
+def test_names_behind_an_index(tmp_path):
+    index = faiss_ext.index_binary_factory(64, "BKFlat(jaccard)")
+    names = faiss_ext.Names()
+    names.add(["ab", "é"], ids=[9, 3])
+    names.about["fingerprint"] = "maccs"
+    faiss_ext.write_index(index, tmp_path / "with.index", names=names)
+    faiss.write_index_binary(index, str(tmp_path / "alone.index"))
+    begin = (tmp_path / "alone.index").stat().st_size
+    data = (tmp_path / "with.index").read_bytes()[begin:]
+    reader = PageReader(data)
+    values = reader.structure("Names")
+    assert reader.position == len(data) == values["length"]
+    assert bytes(values["magic"]) == b"FxNames1" and bytes(values["end"]) == b"1semaNxF"
+    assert json.loads(values["about"]) == names.about and values["next_id"] == 10
+    assert values["ids"].tolist() == [3, 9] and values["lengths"].tolist() == [2, 2] and bytes(values["names"]).decode() == "éab"
+    assert bytes(values["checksum"]) == hashlib.sha256(data[:-48]).digest()
+
+
 def test_the_vectors_of_kflat_are_where_the_page_says():
     index = fill(faiss.index_factory(64, "KFlat(linear)"), X[:100])
     rows = read(faiss.serialize_index(index), "index")["vectors"]
@@ -286,4 +306,5 @@ def test_every_class_of_the_page_occurs(tmp_path):
     test_binary_indexes_and_transformations()
     test_sparse_landmarks()
     test_vectors_that_stay_in_their_file(tmp_path)
+    test_names_behind_an_index(tmp_path)
     assert used == set(LAYOUTS)

@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: MIT
+"""Reads and writes files of fingerprints: packed bits with names."""
+
+import binascii
+import contextlib
+import gzip
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from ._version import __version__
+from .arguments import as_any_codes, as_integer, shown
+from .files import replacing
+from .molecules import KINDS, Molecules, bits_of
+from .vector_files import (
+    VectorFileError, checked_name, errors_named, npz_array)
+
+FPS = (".fps", ".fps.gz")
+SMILES = (".smi", ".smiles", ".smi.gz", ".smiles.gz")
+ARRAYS = (".npy", ".npz")
+DEFAULT_FINGERPRINT = "morgan2:2048"
+
+
+class Fingerprints(NamedTuple):
+    """Fingerprints of a file, or of a part of it.
+
+    Attributes
+    ----------
+    codes : uint8, shape (n, ceil(bits / 8))
+        The packed bits, with the bytes in the order of the file.
+    names : list of str, or None
+        The name of each fingerprint. A name may be there more than once.
+    bits : int
+        The number of bits of a fingerprint.
+    type : str or None
+        Their type, such as "morgan2:2048".
+    skipped : list of str
+        A message for each line that was skipped because of an error.
+    """
+
+    codes: "NDArray[np.uint8]"
+    names: "list[str] | None"
+    bits: int
+    type: "str | None" = None
+    skipped: "list[str]" = []
+
+
+def is_fingerprint_file(path):
+    """Whether the name of a file is one of files of fingerprints with
+    names."""
+    return str(path).endswith(FPS + SMILES)
+
+
+def is_smiles_file(path):
+    return str(path).endswith(SMILES)
+
+
+def read_fingerprints(
+    path: "str | os.PathLike", fingerprint: "str | None" = None,
+    skip_errors: bool = False
+) -> Fingerprints:
+    """Reads the fingerprints of a file.
+
+    - `.fps`, `.fps.gz`: chemfp's text format. The header tells the number of
+      bits and the type. Without it, a fingerprint has four bits for each hex
+      digit.
+    - `.smi`, `.smiles`, plain or with `.gz`: a SMILES and a name per line, with
+      space between them. RDKit, which must be installed, computes the
+      fingerprints. A molecule without a name gets its SMILES as its name.
+    - `.npy`, `.npz`: an array of packed bits (uint8). In an `.npz` file, the
+      array `names` has their names, if it is there.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    fingerprint : str, optional
+        The type of the fingerprints. For SMILES: "morgan2:2048" (the default:
+        Morgan fingerprints of radius 2 with 2,048 bits), or other numbers in
+        its place, "rdkit:2048", "atompair:2048", "torsion:2048" or "maccs" (166
+        keys). For other files, it replaces the type that the file tells.
+    skip_errors : bool, optional
+        Whether to skip lines with errors, such as invalid SMILES. The result
+        has a message for each of them.
+
+    Returns
+    -------
+    Fingerprints
+
+    Raises
+    ------
+    VectorFileError
+        A ValueError. If the file cannot be read, has no fingerprints, or if
+        there is an error in a line, which is named.
+    ValueError
+        If the type is unknown, or its number of bits is not that of the file.
+
+    Examples
+    --------
+    >>> read = faiss_ext.read_fingerprints("molecules.smi", "morgan2:2048")
+    >>> index = faiss.index_binary_factory(read.bits, "BKFlat(jaccard)")
+    >>> index.add(read.codes)
+    """
+    batches = list(fingerprint_batches(path, fingerprint, skip_errors))
+    first = batches[0]
+    return first._replace(
+        codes=np.concatenate([batch.codes for batch in batches]),
+        names=None if first.names is None else joined(
+            batch.names for batch in batches),
+        skipped=joined(batch.skipped for batch in batches))
+
+
+def joined(lists):
+    return list(itertools.chain.from_iterable(lists))
+
+
+def fingerprint_batches(
+    path: "str | os.PathLike", fingerprint: "str | None" = None,
+    skip_errors: bool = False, batch: int = 10_000
+) -> "Iterator[Fingerprints]":
+    """Reads the fingerprints of a file in batches, for files larger than
+    memory.
+
+    Parameters
+    ----------
+    path, fingerprint, skip_errors
+        As for `read_fingerprints`.
+    batch : int, optional
+        The number of fingerprints in a batch. The last one may have fewer.
+
+    Yields
+    ------
+    Fingerprints
+
+    Raises
+    ------
+    VectorFileError, ValueError
+        As `read_fingerprints` does.
+    """
+    where = "fingerprint_batches"
+    name = str(checked_name(path))
+    batch = as_integer(batch, "batch", where)
+    if batch < 1:
+        raise ValueError(f"{where}: batch is {batch}, expected at least 1")
+    if fingerprint is not None and not isinstance(fingerprint, str):
+        raise TypeError(f"{where}: fingerprint must be a str such as "
+                        f"'{DEFAULT_FINGERPRINT}', got {shown(fingerprint)}")
+    return checked_batches(name, fingerprint, skip_errors, batch)
+
+
+def checked_batches(path, fingerprint, skip_errors, batch):
+    read = next((read for suffixes, read in (
+        (FPS, fps_batches), (SMILES, smiles_batches), (ARRAYS, array_batches))
+        if path.endswith(suffixes)), None)
+    if read is None:
+        raise VectorFileError(
+            f"{path}: unknown kind of file of fingerprints; known are "
+            f"{', '.join(FPS + SMILES + ARRAYS)}")
+    if (read is smiles_batches and fingerprint is not None
+            and bits_of(fingerprint) is None):
+        raise ValueError(f"fingerprint: unknown type {shown(fingerprint)}; "
+                         f"expected one such as {', '.join(KINDS)}")
+    n = 0
+    with errors_named(path):
+        for part in read(path, fingerprint, skip_errors, batch):
+            if fingerprint is not None and bits_of(fingerprint) not in (
+                    None, part.bits):
+                raise VectorFileError(
+                    f"{path}: fingerprints of {part.bits:,} bits, but "
+                    f"{fingerprint} has {bits_of(fingerprint):,}")
+            n += len(part.codes)
+            yield part
+    if n == 0:
+        raise VectorFileError(f"{path}: it has no fingerprints")
+
+
+# ---------------------------------------------------------------- lines
+
+class LineError(ValueError):
+    """A line has no fingerprint. The message says why."""
+
+
+def opened(path):
+    return (gzip.open if path.endswith(".gz") else open)(path, "rb")
+
+
+def numbered(file):
+    """The lines of a file without their ends, and their numbers from 1 on."""
+    for number, line in enumerate(file, 1):
+        yield number, line.rstrip(b"\r\n")
+
+
+def batches_of_lines(path, lines, parse, skip_errors, batch):
+    """Yields the codes and names of lines, and messages of those skipped.
+
+    parse(line) returns a code and a name as bytes, or raises LineError.
+    """
+    codes, names, skipped = [], [], []
+    for number, line in lines:
+        try:
+            code, name = parse(line)
+            names.append(name.decode())
+            codes.append(code)
+        except (LineError, UnicodeDecodeError) as error:
+            text = (error if isinstance(error, LineError)
+                    else "the name is not in UTF-8")
+            message = f"{path}: line {number}: {text}"
+            if not skip_errors:
+                raise VectorFileError(message) from None
+            skipped.append(message)
+        if len(codes) == batch:
+            yield codes, names, skipped
+            codes, names, skipped = [], [], []
+    if codes or skipped:
+        yield codes, names, skipped
+
+
+def array_of(codes, size):
+    return np.frombuffer(b"".join(codes), "uint8").reshape(len(codes), size)
+
+
+# ------------------------------------------------------------------ FPS
+
+def fps_batches(path, fingerprint, skip_errors, batch):
+    with opened(path) as file:
+        header, lines = fps_header(path, numbered(file))
+        parse = FpsLines(header.get("num_bits"))
+        for codes, names, skipped in batches_of_lines(
+                path, lines, parse, skip_errors, batch):
+            if not parse.bits:
+                raise VectorFileError(
+                    f"{path}: it has no fingerprints: {skipped[0]}")
+            yield Fingerprints(
+                array_of(codes, parse.size), names, parse.bits,
+                fingerprint or header.get("type") or None, skipped)
+
+
+def fps_header(path, lines):
+    """The facts in the header, and the lines that follow it."""
+    header = {}
+    for number, line in lines:
+        if not line.startswith(b"#"):
+            return header, itertools.chain([(number, line)], lines)
+        key, _, value = line[1:].decode(errors="replace").partition("=")
+        header[key.strip()] = value.strip()
+        if key == "num_bits":
+            header[key] = number_of_bits(value, f"{path}: line {number}")
+    return header, iter(())
+
+
+def number_of_bits(text, place):
+    if not (text.strip().isdecimal() and 0 < int(text) <= 2**24):
+        raise VectorFileError(
+            f"{place}: num_bits is {text.strip()[:100]!r}, expected a number "
+            "from 1 to 2^24")
+    return int(text)
+
+
+class FpsLines:
+    """Parses lines with a fingerprint in hex digits, a tab and a name. Further
+    tabs and columns are ignored, as chemfp does."""
+
+    def __init__(self, bits):
+        """bits : their number; by default that of the first line"""
+        self.bits = bits
+        self.size = None if bits is None else -(-bits // 8)
+
+    def __call__(self, line):
+        digits, tab, rest = line.partition(b"\t")
+        name = rest.partition(b"\t")[0]
+        if not line:
+            raise LineError("it is empty")
+        if not name:
+            raise LineError("expected hex digits, a tab and a name, got "
+                            + ("no name" if tab else "no tab"))
+        try:
+            code = binascii.unhexlify(digits)
+        except binascii.Error:
+            raise LineError("expected pairs of hex digits, got "
+                            f"{digits[:100].decode(errors='replace')!r}"
+                            ) from None
+        if self.bits is None and code:
+            self.bits, self.size = 8 * len(code), len(code)
+        if len(code) != self.size or not code:
+            raise LineError(
+                f"expected {2 * (self.size or 1)} hex digits"
+                + f" for {self.bits:,} bits" * bool(self.bits)
+                + f", got {len(digits)}")
+        if self.bits % 8 and code[-1] >> self.bits % 8:
+            raise LineError(f"a bit beyond the {self.bits:,} bits is set")
+        return code, name
+
+
+# --------------------------------------------------------------- SMILES
+
+def smiles_batches(path, fingerprint, skip_errors, batch):
+    fingerprint = fingerprint or DEFAULT_FINGERPRINT
+    try:
+        molecules = Molecules(fingerprint)
+    except ImportError as error:
+        raise VectorFileError(f"{path}: SMILES files need RDKit (pip install "
+                              "rdkit)") from error
+
+    def parse(line):
+        words = line.split(None, 1)
+        if not words:
+            raise LineError("it is empty")
+        smiles, name = words[0], words[-1].strip()
+        try:
+            return molecules.code(smiles.decode()), name
+        except ValueError as error:  # also for bytes that are not UTF-8
+            raise LineError(str(error)) from None
+
+    size = -(-molecules.bits // 8)
+    with opened(path) as file:
+        for codes, names, skipped in batches_of_lines(
+                path, numbered(file), parse, skip_errors, batch):
+            yield Fingerprints(array_of(codes, size), names, molecules.bits,
+                               fingerprint, skipped)
+
+
+# --------------------------------------------------------------- arrays
+
+def array_batches(path, fingerprint, skip_errors, batch):
+    if path.endswith(".npy"):
+        codes, names = np.load(path, mmap_mode="r", allow_pickle=False), None
+    else:
+        codes, names = npz_array(path, None, ndim=2), names_in(path)
+    if (not isinstance(codes, np.ndarray) or codes.ndim != 2
+            or codes.dtype != np.uint8 or codes.shape[1] == 0):
+        raise VectorFileError(
+            f"{path}: expected packed bits in an array of uint8 of two "
+            f"dimensions, got {shown(codes)}")
+    if names is not None and len(names) != len(codes):
+        raise VectorFileError(f"{path}: {len(names):,} names of "
+                              f"{len(codes):,} fingerprints")
+    for begin in range(0, len(codes), batch):
+        part = slice(begin, begin + batch)
+        yield Fingerprints(
+            np.ascontiguousarray(codes[part]),
+            None if names is None else names[part], 8 * codes.shape[1],
+            fingerprint)
+
+
+def names_in(path):
+    """The array "names" of an .npz file as a list; None if it is not there."""
+    with np.load(path, allow_pickle=False) as arrays:
+        if "names" not in arrays.files:
+            return None
+    names = npz_array(path, "names", ndim=1)
+    if names.dtype.kind not in "US":
+        raise VectorFileError(f"{path}: expected strings in the array 'names', "
+                              f"got {names.dtype}")
+    return [name.decode() if isinstance(name, bytes) else name
+            for name in names.tolist()]
+
+
+# -------------------------------------------------------------- writing
+
+def write_fps(
+    path: "str | os.PathLike", codes: "ArrayLike", names: "Sequence[str]",
+    bits: "int | None" = None, type: "str | None" = None
+) -> None:
+    """Writes fingerprints to an `.fps` or `.fps.gz` file, chemfp's format.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. It is replaced once the new one is complete.
+    codes : array_like of uint8, shape (n, ceil(bits / 8))
+        The packed bits.
+    names : list of str
+        Their names, which have no tabs and no ends of lines.
+    bits : int, optional
+        The number of bits of a fingerprint; by default all bits of the codes.
+    type : str, optional
+        Their type for the header, such as "morgan2:2048".
+
+    Raises
+    ------
+    ValueError
+        If the arguments do not fit each other, if a bit beyond `bits` is set,
+        or if a name or the type cannot be written.
+    TypeError
+        If the codes are not uint8, or a name is not a str.
+    """
+    where, name = "write_fps", str(checked_name(path))
+    if not name.endswith(FPS):
+        raise ValueError(f"{where}: expected a file named {' or '.join(FPS)}, "
+                         f"got {name}")
+    codes = as_any_codes(codes, where)
+    bits = 8 * codes.shape[1] if bits is None else as_integer(
+        bits, "bits", where)
+    check_bits(codes, bits, where)
+    if len(names) != len(codes):
+        raise ValueError(f"{where}: {len(names):,} names of {len(codes):,} "
+                         "fingerprints")
+    for text in names:
+        check_text(text, "a name", "\t\r\n", where)
+    header = f"#FPS1\n#num_bits={bits}\n"
+    if type is not None:
+        check_text(type, "the type", "\r\n", where)
+        header += f"#type={type}\n"
+    header += f"#software=faiss_ext/{__version__}\n"
+    with replacing(path) as file, compressed(name, file) as to:
+        to.write(header.encode())
+        to.writelines(f"{code.tobytes().hex()}\t{text}\n".encode()
+                      for code, text in zip(codes, names))
+
+
+def compressed(name, file):
+    return (gzip.GzipFile("", "wb", 9, file, mtime=0) if name.endswith(".gz")
+            else contextlib.nullcontext(file))
+
+
+def check_bits(codes, bits, where):
+    size = codes.shape[1]
+    if size == 0 or not 8 * (size - 1) < bits <= 8 * size:
+        raise ValueError(f"{where}: bits is {bits}, expected from "
+                         f"{8 * size - 7} to {8 * size} for codes of {size} "
+                         "bytes")
+    wrong = np.flatnonzero(codes[:, -1] >> bits % 8) if bits % 8 else ()
+    if len(wrong):
+        raise ValueError(f"{where}: a bit beyond the {bits:,} bits is set in "
+                         f"fingerprint {wrong[0]}")
+
+
+def check_text(text, what, without, where):
+    if not isinstance(text, str):
+        raise TypeError(f"{where}: {what} must be a str, got {shown(text)}")
+    if not text or any(c in text for c in without):
+        raise ValueError(f"{where}: {what} is {shown(text)}, expected text "
+                         "without tabs and ends of lines")

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Fingerprints of molecules, which RDKit computes from SMILES."""
+
+import re
+
+KINDS = ("morgan2:2048", "morgan3:1024", "rdkit:2048", "atompair:2048",
+         "torsion:2048", "maccs")
+FINGERPRINT = re.compile(r"(morgan\d|rdkit|atompair|torsion):(\d{1,7})|maccs")
+MACCS_BITS = 166
+
+
+def bits_of(fingerprint):
+    """The number of bits of a type such as "morgan2:2048"; None if the type is
+    not one of these."""
+    match = FINGERPRINT.fullmatch(fingerprint)
+    if match is None or match[2] is not None and int(match[2]) == 0:
+        return None
+    return MACCS_BITS if match[2] is None else int(match[2])
+
+
+class Molecules:
+    """Computes fingerprints of one type.
+
+    Attributes
+    ----------
+    type : str
+        Such as "morgan2:2048".
+    bits : int
+        Their number of bits.
+    """
+
+    def __init__(self, fingerprint):
+        """Raises ImportError without RDKit."""
+        self.type, self.bits = fingerprint, bits_of(fingerprint)
+        from rdkit import Chem, DataStructs, rdBase
+        self.parse = Chem.MolFromSmiles
+        self.silence = rdBase.BlockLogs
+        self.as_bytes = DataStructs.BitVectToBinaryText
+        self.compute = (maccs_keys(self.as_bytes) if fingerprint == "maccs"
+                        else self.by_generator(*fingerprint.split(":")))
+
+    def by_generator(self, kind, bits):
+        from rdkit.Chem import rdFingerprintGenerator as generators
+        size = int(bits)
+        generator = (
+            generators.GetMorganGenerator(radius=int(kind[-1]), fpSize=size)
+            if kind.startswith("morgan") else {
+                "rdkit": generators.GetRDKitFPGenerator,
+                "atompair": generators.GetAtomPairGenerator,
+                "torsion": generators.GetTopologicalTorsionGenerator,
+            }[kind](fpSize=size))
+        return lambda molecule: self.as_bytes(generator.GetFingerprint(molecule))
+
+    def code(self, smiles):
+        """The bytes of a molecule's fingerprint, the first bit being the
+        lowest of the first byte. Raises ValueError for invalid SMILES."""
+        silence = self.silence()  # RDKit's messages, until it is deleted
+        try:
+            molecule = self.parse(smiles)
+            if molecule is None:
+                raise ValueError(f"invalid SMILES {smiles[:100]!r}")
+            return self.compute(molecule)
+        finally:
+            del silence
+
+
+def maccs_keys(as_bytes):
+    """The 166 keys. RDKit's bit 0 is always 0, and its key k is bit k."""
+    from rdkit.Chem import rdMolDescriptors
+
+    def compute(molecule):
+        keys = as_bytes(rdMolDescriptors.GetMACCSKeysFingerprint(molecule))
+        return (int.from_bytes(keys, "little") >> 1).to_bytes(
+            -(-MACCS_BITS // 8), "little")
+
+    return compute

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Names of vectors in the file of their index, as docs/file-format.md
+describes."""
+
+import hashlib
+import json
+import mmap
+import os
+import struct
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_ext as swig
+from .arguments import shown
+from .extend_faiss import FILE_MAGICS
+from .files import replacing, write_index as write_index_alone
+from .index_tree import all_inside
+from .names import Names, with_contents
+from .vector_files import VectorFileError, checked_name, errors_named
+
+MAGIC, END_MAGIC = b"FxNames1", b"1semaNxF"
+END = struct.Struct("<32sQ8s")  # checksum, length, END_MAGIC
+FRAME_HEAD = struct.Struct("<4sIQ")  # of an index: magic, version, length
+
+
+def write_index(
+    index: "faiss.Index | faiss.IndexBinary",
+    f: "str | os.PathLike[str] | faiss.IOWriter", io_flags: int = 0, *,
+    names: "Names | None" = None
+) -> None:
+    """Writes an index to a file, with the names of its vectors.
+
+    FAISS's `write_index` and `read_index` read and write such files too. Its
+    `write_index` writes no names.
+
+    Parameters
+    ----------
+    index : faiss.Index or faiss.IndexBinary
+        The index. Without `names`, a binary index is written by
+        `write_index_binary`.
+    f : str, path or faiss.IOWriter
+        The file, or a writer if there are no names. A file with names is
+        replaced once the new one is complete.
+    io_flags : int, optional
+        Without `names`, passed to the FAISS function of versions that have it.
+    names : Names, optional
+        The names, which are written behind the index in the same file.
+        `read_names` reads them.
+
+    Raises
+    ------
+    TypeError
+        If one of the arguments is of another class.
+    """
+    if names is None:
+        return faiss.write_index(index, f, *([io_flags] if io_flags else []))
+    if not isinstance(names, Names):
+        raise TypeError("write_index: names must be a faiss_ext.Names, got "
+                        f"{shown(names)}")
+    if not isinstance(index, (faiss.Index, faiss.IndexBinary)):
+        raise TypeError(
+            f"write_index: expected an index, got {shown(index)}")
+    if not isinstance(f, (str, os.PathLike)):
+        raise TypeError("write_index: with names, expected the name of a file, "
+                        f"got {shown(f)}")
+    check_not_read_from(f, index)
+    with replacing(f) as file:
+        write_index_alone(index, faiss.PyCallbackIOWriter(file.write))
+        for piece in section(names):
+            file.write(piece)
+
+
+def read_names(path: "str | os.PathLike[str]") -> "Names | None":
+    """Reads the names of vectors in the file of an index.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, as `faiss_ext.write_index(index, path, names=names)` writes
+        it.
+
+    Returns
+    -------
+    Names, or None if the file has no names
+
+    Raises
+    ------
+    VectorFileError
+        A ValueError. If the file cannot be read, or if the names in it are
+        truncated or damaged.
+    """
+    with errors_named(checked_name(path)), open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        end = b""
+        if size >= END.size:
+            file.seek(size - END.size)
+            end = file.read()
+        if end.endswith(END_MAGIC):
+            return contents(path, file, size, end)
+        if size and holds_beginning(file):
+            raise VectorFileError(f"{path}: the names behind the index are "
+                                  "truncated or damaged")
+    return None
+
+
+def check_not_read_from(path, index):
+    """Raises an error if an index reads its vectors from the file to be
+    written."""
+    for part in all_inside(index):
+        if (isinstance(part, swig.IndexFileKernel) and os.path.exists(path)
+                and os.path.exists(part.path)
+                and os.path.samefile(path, part.path)):
+            raise ValueError(f"write_index: the index reads its vectors from "
+                             f"{path}; write it to another file")
+
+
+def section(names):
+    """Yields the bytes of names in a file, in pieces."""
+    data, lengths, ids, next_id, about = names._contents()
+    about = json.dumps(about).encode()
+    checksum, size = hashlib.sha256(), END.size
+    for piece in (MAGIC, len(about).to_bytes(8, "little"), about,
+                  struct.pack("<QQ", next_id, len(ids)), ids.astype("<i8").data,
+                  struct.pack("<Q", len(ids)), lengths.astype("<u4").data,
+                  struct.pack("<Q", len(data)), data.data):
+        checksum.update(piece)
+        size += memoryview(piece).nbytes
+        yield piece
+    yield END.pack(checksum.digest(), size, END_MAGIC)
+
+
+def contents(path, file, size, end):
+    """The names in the last bytes of a file."""
+    checksum, length, _ = END.unpack(end)
+    damaged = VectorFileError(f"{path}: the names behind the index are damaged")
+    if not len(MAGIC) + END.size <= length <= size:
+        raise damaged
+    file.seek(size - length)
+    data = file.read(length - END.size)
+    if not data.startswith(MAGIC) or (
+            hashlib.sha256(data).digest() != checksum):
+        raise damaged
+    try:
+        return parsed(data)
+    except (ValueError, struct.error) as error:
+        raise VectorFileError(f"{path}: the names behind the index are "
+                              f"malformed: {error}") from None
+
+
+def parsed(data):
+    """The names in the bytes of a section, whose checksum is right."""
+    at = len(MAGIC)
+
+    def array(dtype):
+        nonlocal at
+        n, = struct.unpack_from("<Q", data, at)
+        items = np.frombuffer(data, dtype, n, at + 8)
+        at += 8 + items.nbytes
+        return items
+
+    about = json.loads(array("u1").tobytes())
+    next_id, = struct.unpack_from("<Q", data, at)
+    at += 8
+    ids, lengths = array("<i8").astype("int64"), array("<u4").astype("int64")
+    texts = array("u1")
+    check(at == len(data), "its length")
+    check(isinstance(about, dict), "the facts about the vectors")
+    check(len(ids) == len(lengths) and (lengths > 0).all()
+          and lengths.sum() == len(texts), "the lengths of the names")
+    check((ids[1:] > ids[:-1]).all() and (ids != -1).all()
+          and next_id > int(ids.max(initial=-1)), "the ids")
+    str(texts.data, "utf-8")
+    # a byte 10xxxxxx continues a character
+    check((texts[np.cumsum(lengths) - lengths] & 0xC0 != 0x80).all(),
+          "the beginnings of the names")
+    return with_contents(texts, lengths, ids, next_id, about)
+
+
+def check(is_right, what):
+    if not is_right:
+        raise ValueError(f"{what} cannot be right")
+
+
+def holds_beginning(file):
+    """Whether a section begins in a file, whose end is missing or damaged."""
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        end = end_of_frame(data)
+        if end is None:  # FAISS's format: nothing tells where it ends
+            return data.find(MAGIC) >= 0
+        rest = data[end:end + len(MAGIC)]
+        return rest != b"" and MAGIC.startswith(rest)
+
+
+def end_of_frame(data):
+    """The end of the index in a file of faiss_ext's format; otherwise None."""
+    if len(data) < FRAME_HEAD.size or data[:4] not in FILE_MAGICS:
+        return None
+    _, _, length = FRAME_HEAD.unpack_from(data)
+    checksums = -(-length // 2**20)
+    header = FRAME_HEAD.size + 8 * checksums + 8
+    return -(-header // 64) * 64 + length

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Fingerprints and names of commands on an index with names."""
+
+import os
+
+from .fingerprint_files import is_smiles_file, read_fingerprints
+from .name_files import read_names
+from .out_of_core import takes_packed_bits
+from .vector_files import VectorFileError
+
+
+def names_beside(path):
+    """The names in the file of an index; None for folders and pipes."""
+    return read_names(path) if os.path.isfile(path) else None
+
+
+def fingerprint_of(names):
+    """The type of the fingerprints in an index, or None."""
+    return None if names is None else names.about.get("fingerprint")
+
+
+def fingerprints_for(index, names, path, fingerprint=None, skip_errors=False):
+    """Reads fingerprints for an index: of its number of bits, and of the type
+    that its file tells."""
+    if not takes_packed_bits(index):
+        raise VectorFileError(f"{path}: the index takes vectors, and not "
+                              "fingerprints of packed bits")
+    stored = fingerprint_of(names)
+    if fingerprint is None and is_smiles_file(path):
+        if stored is None:
+            raise VectorFileError(
+                f"{path}: the type of the fingerprints in the index is not "
+                "known; give --fingerprint")
+        fingerprint = stored
+    try:
+        read = read_fingerprints(path, fingerprint, skip_errors)
+    except VectorFileError:
+        raise
+    except ValueError as error:  # of a type
+        raise VectorFileError(f"{path}: {error}") from None
+    if None not in (stored, read.type) and stored != read.type:
+        raise VectorFileError(f"{path}: fingerprints of type {read.type!r}, "
+                              f"the index has {stored!r}")
+    if read.bits != index.d:
+        raise VectorFileError(f"{path}: fingerprints of {read.bits:,} bits, "
+                              f"the index takes {index.d:,}")
+    return read
+
+
+def known_names(names, given):
+    """The names of a list that an index has."""
+    return [name for name, is_there in zip(given, names.contains(given))
+            if is_there]
+
+
+def check_has_names(index, names, given):
+    """Raises VectorFileError if names are given for an index without names."""
+    if names is None:
+        raise VectorFileError(f"{given.name}: has names, but {index} has none; "
+                              "--ids takes the integer ids of its vectors")
+
+
+def check_new_names(names, new, args):
+    """Raises VectorFileError unless there are names for new vectors, none of
+    which the index has."""
+    if new is None:
+        raise VectorFileError(f"{args.index}: the index has names; --ids FILE "
+                              "gives the names of the new vectors")
+    there = known_names(names, new)
+    if there:
+        raise VectorFileError(
+            f"{args.ids or args.vectors}: the name {there[0]!r} is already in "
+            "use; update replaces its vector")
+
+
+def add_missing(names, given, file_names, missing, args):
+    """Adds the names of vectors that `update --upsert` adds."""
+    texts = given.ids if isinstance(given.ids, list) else file_names
+    check_new_names(names, texts and [texts[i] for i in missing], args)
+    names.add([texts[i] for i in missing],
+              None if texts is given.ids else given.ids[missing])

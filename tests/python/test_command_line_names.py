@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: MIT
+"""The command line with names of vectors and files of fingerprints."""
+
+import csv
+import json
+import os
+
+import faiss
+import faiss_ext
+import numpy as np
+import pytest
+from faiss_ext import fingerprint_builds
+from faiss_ext.command_line import index_of, main
+
+from helpers import COUNTS, X
+
+BITS = np.packbits(COUNTS[:60] > 8, axis=1, bitorder="little")
+NAMES = [f"mol {i}" if i % 7 else f'{i}\'-"a",b' for i in range(60)]
+TYPE = "morgan2:64"
+
+
+@pytest.fixture
+def run(tmp_path, capsys, monkeypatch):
+    """A command in an empty folder: its status, what it printed, its messages."""
+    monkeypatch.chdir(tmp_path)
+
+    def function(*words):
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as error:  # of argparse
+            status = error.code
+        return (status, *capsys.readouterr())
+
+    return function
+
+
+def fps(name, rows, type=TYPE, names=NAMES):
+    faiss_ext.write_fps(name, BITS[rows], [names[i] for i in rows], type=type)
+
+
+def built(run, rows=range(50), string="BKFlat(jaccard)", *words):
+    fps("base.fps", list(rows))
+    found = run("build", "base.fps", string, "-o", "base.index", "--quiet", *words)
+    assert found[0] == 0, found
+    return found
+
+
+def table(text):
+    return list(csv.reader(text.splitlines(), delimiter="\t"))
+
+
+def tanimoto(a, b):
+    a, b = np.unpackbits(a, axis=1)[:, None], np.unpackbits(b, axis=1)[None]
+    return (a & b).sum(axis=2) / np.maximum((a | b).sum(axis=2), 1)
+
+
+K = tanimoto(BITS, BITS)
+
+
+def names_in(path="base.index"):
+    """The names in a file, as many as vectors."""
+    names, index = faiss_ext.read_names(path), index_of(path)
+    assert len(names) == index.ntotal
+    return names
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BFlat", "BIVF2", "BPerm(M=3)", "IDMap2,BKFlat(jaccard)"])
+@pytest.mark.filterwarnings("ignore")
+def test_an_index_of_fingerprints_is_built_as_in_python(run, tmp_path, monkeypatch, string):
+    monkeypatch.setattr(fingerprint_builds, "fingerprint_batches",
+                        lambda *args: faiss_ext.fingerprint_batches(*args, batch=7))
+    _, out, err = built(run, range(50), string)
+    assert "50 vectors of 64 bits, with names" in out and err == ""
+    np.save("base.npy", BITS[:50])
+    assert run("build", "base.npy", string, "-o", "plain.index", "--quiet")[0] == 0
+    plain = (tmp_path / "plain.index").read_bytes()
+    assert (tmp_path / "base.index").read_bytes().startswith(plain)
+    assert list(names_in()) == NAMES[:50] and names_in().about == {"fingerprint": TYPE}
+    assert {path.name for path in tmp_path.iterdir()} == {"base.fps", "base.npy", "base.index", "plain.index"}
+
+
+def test_results_have_names_and_similarities(run):
+    built(run)
+    fps("queries.fps", [3, 55])
+    status, out, err = run("search", "base.index", "queries.fps", "-k", 5)
+    rows = table(out)
+    assert status == 0 and rows[0] == ["query", "name", "similarity"] and "2 queries" in err
+    D, I = index_of("base.index").search(BITS[[3, 55]], 5)
+    assert [row[:2] for row in rows[1:]] == [[NAMES[q], NAMES[i]] for q, found in zip((3, 55), I) for i in found]
+    np.testing.assert_allclose([float(row[2]) for row in rows[1:]], [K[q, i] for q, found in zip((3, 55), I) for i in found], atol=1e-6)
+
+    assert run("search", "base.index", "queries.fps", "-k", 5, "-o", "found.tsv")[:2] == (0, "")
+    assert open("found.tsv", encoding="utf-8").read() == out
+    assert run("search", "base.index", "queries.fps", "-k", 5, "-o", "found.csv")[0] == 0
+    assert list(csv.reader(open("found.csv", encoding="utf-8"))) == rows
+    assert run("search", "base.index", "queries.fps", "-k", 5, "-o", "found.npz")[0] == 0
+    found = np.load("found.npz")
+    assert found["names"].tolist() == [[NAMES[i] for i in row] for row in I] and np.array_equal(found["I"], I)
+    said = json.loads(run("search", "base.index", "queries.fps", "-k", 5, "--json")[1])
+    assert said["names"] == found["names"].tolist() and said["D"] == D.tolist()
+
+
+def test_queries_without_names_and_indexes_without_similarities(run):
+    built(run)
+    np.save("queries.npy", BITS[:2])
+    rows = table(run("search", "base.index", "queries.npy", "-k", 1)[1])
+    assert rows == [["query", "name", "similarity"], ["0", NAMES[0], "1"], ["1", NAMES[1], "1"]]
+    assert table(run("search", "base.index", "queries.npy", "-k", 1, "--mmap")[1]) == rows
+    built(run, range(50), "BFlat")
+    assert table(run("search", "base.index", "queries.npy", "-k", 1)[1])[:2] == [["query", "name", "distance"], ["0", NAMES[0], "0"]]
+    run("build", "queries.npy", "BKFlat(jaccard)", "-o", "plain.index", "--quiet")
+    fps("queries.fps", [1])
+    assert table(run("search", "plain.index", "queries.fps", "-k", 1)[1]) == [["query", "id", "similarity"], [NAMES[1], "1", "1"]]
+    assert run("search", "plain.index", "queries.npy", "-k", 1)[1] == "0: 0:0\n1: 1:0\n"  # as without names
+    assert run("search", "plain.index", "queries.npy", "-k", 1, "-o", "plain.tsv")[0] == 0
+    assert table(open("plain.tsv").read()) == [["query", "id", "similarity"], ["0", "0", "1"], ["1", "1", "1"]]
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap2,BKFlat(jaccard)"])
+@pytest.mark.parametrize("at", [0.5, 0.0, 1.0, "some"])
+def test_thresholds_are_kernel_values(run, string, at):
+    built(run, range(50), string)
+    fps("queries.fps", [3, 55])
+    at = float(np.sort(K[3, :50])[-5]) if at == "some" else at  # a value that occurs
+    status, out, _ = run("search", "base.index", "queries.fps", "--threshold", at)
+    rows = table(out)[1:]
+    assert status == 0 and sorted(row[:2] for row in rows) == sorted(
+        [NAMES[q], NAMES[i]] for q in (3, 55) for i in range(50) if K[q, i] >= at - 1e-9)
+    for query in NAMES[3], NAMES[55]:  # the nearest are first
+        values = [float(row[2]) for row in rows if row[0] == query]
+        assert values == sorted(values, reverse=True)
+
+
+def test_thresholds_need_kernel_values(run):
+    built(run, range(50), "BFlat")
+    assert run("search", "base.index", "base.fps", "--threshold", 0.5)[::2] == (
+        2, "faiss_ext: --threshold is for indexes with BKFlat; --radius is a distance of any index\n")
+    assert run("search", "base.index", "base.fps", "--threshold", 0.5, "-k", 3)[0] == 2
+    assert run("search", "base.index", "base.fps", "--threshold", -1)[0] == 2
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BIVF2", "BPerm(M=3)"])
+@pytest.mark.filterwarnings("ignore")
+def test_names_follow_changes(run, string):
+    built(run, range(40), string)
+    fps("new.fps", [40, 41, 42])
+    assert run("add", "base.index", "new.fps")[1] == "base.index: 3 added, with ids from 40 to 42; 43 vectors now\n"
+    expected = {NAMES[i]: i for i in range(43)}
+
+    changed = {NAMES[5]: 50, NAMES[41]: 51, "new": 52}
+    faiss_ext.write_fps("changed.fps", BITS[list(changed.values())], list(changed), type=TYPE)
+    status, _, err = run("update", "base.index", "changed.fps")
+    assert status == 1 and "row 2: base.index has no vector with the name new; --upsert adds it" in err
+    assert run("update", "base.index", "changed.fps", "--upsert")[1] == "base.index: 2 replaced, 1 added; 44 vectors now\n"
+    expected.update(changed)
+
+    with open("gone.txt", "w") as file:
+        file.write(f"{NAMES[0]}\nnobody\n{NAMES[7]}\n")
+    assert run("remove", "base.index", "--ids", "gone.txt", "-o", "other.index")[1] == "other.index: 2 removed, 1 not found; 42 vectors now\n"
+    assert len(names_in("base.index")) == 44
+    assert run("remove", "other.index", "--ids", "1-2,900")[1] == "other.index: 2 removed, 1 not found; 40 vectors now\n"
+    for i in (0, 7, 1, 2):
+        del expected[NAMES[i]]
+    names = names_in("other.index")
+    assert dict(zip(names, index_of("other.index").reconstruct_batch(names.ids(list(names))).tolist())) == {
+        name: BITS[i].tolist() for name, i in expected.items()}
+
+    faiss_ext.write_fps("again.fps", BITS[:1], ["again"], type=TYPE)
+    assert run("add", "other.index", "again.fps")[0] == 0
+    assert names_in("other.index").ids(["again"]).tolist() == [44]  # not one of the removed ids
+
+
+def test_filters_by_names(run):
+    built(run)
+    with open("allowed.txt", "w") as file:
+        file.write("\n".join([NAMES[7], "nobody", NAMES[30]]))
+    fps("queries.fps", [3])
+    status, out, err = run("search", "base.index", "queries.fps", "--filter", "allowed.txt")
+    assert status == 0 and {row[1] for row in table(out)[1:]} == {NAMES[7], NAMES[30]} and "1 names in allowed.txt are not in the index" in err
+    assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "7,30")[1])[1:]} == {NAMES[7], NAMES[30]}
+    np.save("mask.npy", np.arange(50) == 30)
+    assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "mask.npy")[1])[1:]} == {NAMES[30]}
+
+
+def test_names_for_other_vectors(run):
+    np.save("x.npy", X[:50])
+    with open("names.txt", "w") as file:
+        file.write("\n".join(NAMES[:50]))
+    assert run("build", "x.npy", "KFlat(chi2)", "-o", "base.index", "--ids", "names.txt", "--quiet")[0] == 0
+    rows = table(run("search", "base.index", "x.npy", "-k", 1)[1])
+    assert rows[0] == ["query", "name", "similarity"] and [row[1] for row in rows[1:]] == NAMES[:50]
+    np.save("new.npy", X[50:52])
+    status, _, err = run("add", "base.index", "new.npy")
+    assert status == 1 and "the index has names; --ids FILE gives the names of the new vectors" in err
+    with open("new.txt", "w") as file:
+        file.write("702\n703\n")  # names, as the index has names
+    assert run("add", "base.index", "new.npy", "--ids", "new.txt")[0] == 0
+    assert names_in().of([49, 50, 51]).tolist() == [NAMES[49], "702", "703"]
+    assert run("update", "base.index", "new.npy", "--ids", "new.txt")[1].startswith("base.index: 2 replaced, 0 added")
+    assert run("update", "base.index", "new.npy", "--ids", "50-51")[0] == 0
+    status, _, err = run("update", "base.index", "new.npy", "--ids", "51-52", "--upsert")
+    assert status == 1 and "the index has names" in err and len(names_in()) == 52
+
+
+def test_ids_beside_the_names_of_a_file(run):
+    built(run, range(50), "BKFlat(jaccard)", "--ids", "100-149")
+    assert names_in().of([100, 149]).tolist() == [NAMES[0], NAMES[49]]
+    with open("others.txt", "w") as file:
+        file.write("\n".join(f"other {i}" for i in range(50)))
+    built(run, range(50), "BKFlat(jaccard)", "--ids", "others.txt")
+    assert list(names_in()) == [f"other {i}" for i in range(50)] and names_in().about == {"fingerprint": TYPE}
+    fps("new.fps", [50])
+    assert run("add", "base.index", "new.fps", "--ids", "700")[0] == 0
+    assert names_in().of([700]).tolist() == [NAMES[50]]
+
+
+def test_lines_with_errors(run, tmp_path):
+    fps("bad.fps", range(4))
+    with open("bad.fps", "a") as file:
+        file.write(f"zz\tx\n{'00' * 8}\t{NAMES[2]}\n{'00' * 8}\tlast\n" + "\n" * 7)
+    status, out, err = run("build", "bad.fps", "BKFlat(jaccard)", "-o", "bad.index", "--quiet")
+    assert status == 1 and out == "" and "bad.fps: line 9: expected pairs of hex digits" in err
+    status, out, err = run("build", "bad.fps", "BKFlat(jaccard)", "-o", "bad.index", "--quiet", "--skip-errors")
+    assert status == 0 and list(names_in("bad.index")) == [*NAMES[:4], "last"]
+    assert err.startswith("9 lines skipped:\n  bad.fps: line 9: ") and err.endswith("  and 4 more\n") and len(err.splitlines()) == 7
+    fps("twice.fps", [0, 1, 0])
+    for words in (("build", "twice.fps", "BKFlat(jaccard)", "-o", "x.index", "--quiet"), ("add", "bad.index", "twice.fps")):
+        status, _, err = run(*words)
+        assert status == 1 and "twice.fps: " in err and repr(NAMES[0]) in err
+    assert not os.path.exists("x.index") and not list(tmp_path.glob(".faiss_ext_*"))
+    status, _, err = run("search", "bad.index", "bad.fps", "--skip-errors")
+    assert status == 0 and "8 lines skipped" in err
+
+
+@pytest.mark.parametrize("words, status, message", [
+    (("search", "base.index", "other.fps"), 1, "other.fps: fingerprints of type 'maccs 64', the index has 'morgan2:64'"),
+    (("search", "base.index", "wide.fps"), 1, "wide.fps: fingerprints of 128 bits, the index takes 64"),
+    (("search", "base.index", "base.fps", "--fingerprint", "morgan3:64"), 1, "fingerprints of type 'morgan3:64', the index has"),
+    (("search", "base.index", "base.fps", "--fingerprint", "morgan2:128"), 1, "base.fps: fingerprints of 64 bits, but morgan2:128 has 128"),
+    (("search", "base.index", "wide.npy"), 1, "wide.npy: codes of 128 bits, the index takes 64"),
+    (("add", "base.index", "base.fps"), 1, "base.fps: the name '0\\'-\"a\",b' is already in use; update replaces its vector"),
+    (("add", "base.index", "wide.fps"), 1, "of 128 bits"), (("add", "plain.index", "base.fps"), 1, "base.fps: has names, but plain.index has none"),
+    (("remove", "plain.index", "--ids", "names.txt"), 1, "names.txt: has names, but plain.index has none"),
+    (("search", "plain.index", "base.fps", "--filter", "names.txt"), 1, "names.txt: has names, but plain.index has none"),
+    (("update", "base.index", "wide.npy"), 2, "--ids is missing"),
+    (("build", "base.fps", "KFlat(chi2)", "-o", "x.index"), 1, "base.fps: fingerprints need a binary index without a scheme"),
+    (("build", "base.fps", "CWS64,BFlat", "-o", "x.index"), 1, "need a binary index without a scheme"),
+    (("build", "base.fps", "BKFlat(jaccart)", "-o", "x.index"), 1, "jaccart"), (("build", "base.fps", "BKFlat(jaccard)", "-o", "base.fps"), 2, "would overwrite"),
+    (("build", "base.fps", "BKFlat(jaccard)", "-o", "x.index", "--ids", "names.txt"), 1, "names.txt: 2 names, but base.fps has 50 vectors"),
+    (("build", "base.fps", "BKFlat(jaccard)", "-o", "gone/x.index"), 1, "there is no folder"),
+    (("build", "gone.fps", "BKFlat(jaccard)", "-o", "x.index"), 1, "gone.fps: cannot be read"),
+    (("build", "twice.npy", "BKFlat(jaccard)", "-o", "x.index", "--ids", "twice.txt"), 1, "line 2: the name 'a' is already"),
+    (("search", "vectors.index", "base.fps"), 1, "base.fps: the index takes vectors, and not fingerprints"),
+    (("search", "plain.index", "a.smi"), 1, "a.smi: the type of the fingerprints in the index is not known; give --fingerprint"),
+    (("search", "damaged.index", "base.fps"), 1, "damaged.index: the names behind the index are truncated or damaged"),
+    (("info", "damaged.index"), 1, "damaged.index: the names behind the index are truncated or damaged")])
+def test_errors_are_messages_and_leave_the_files(run, tmp_path, words, status, message):
+    built(run)
+    fps("other.fps", [0], "maccs 64")
+    faiss_ext.write_fps("wide.fps", np.zeros((1, 16), "uint8"), ["wide"])
+    np.save("wide.npy", np.zeros((1, 16), "uint8"))
+    np.save("twice.npy", BITS[:2])
+    np.save("x.npy", X[:5])
+    run("build", "twice.npy", "BKFlat(jaccard)", "-o", "plain.index", "--quiet")
+    run("build", "x.npy", "KFlat(chi2)", "-o", "vectors.index", "--quiet")
+    (tmp_path / "names.txt").write_text("a\nb\n")
+    (tmp_path / "twice.txt").write_text("a\na\n")
+    (tmp_path / "a.smi").write_text("CCO a\n")
+    (tmp_path / "damaged.index").write_bytes((tmp_path / "base.index").read_bytes()[:-1])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    found, out, err = run(*words)
+    assert (found, out) == (status, "") and message in err and "Traceback" not in err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_info_tells_of_names_and_bits(run):
+    built(run)
+    status, out, _ = run("info", "base.index")
+    assert status == 0 and "IndexBinaryFlatKernel, 64 bits, 50 vectors" in out and "50 names" in out and f"fingerprints: {TYPE}" in out
+    said = json.loads(run("info", "base.index", "--json")[1])
+    assert said["names"] == 50 and said["fingerprint"] == TYPE
+    assert json.loads(run("info", "BFlat", "--json")[1])["names"] is None
+
+
+@pytest.mark.parametrize("words", [(), ("--groups",)])
+def test_duplicates_have_names(run, words):
+    fps("base.fps", range(50))
+    np.save("base.npy", BITS[:50])
+    status, out, err = run("duplicates", "base.fps", "--threshold", 0.4, "--quiet", *words)
+    plain = run("duplicates", "base.npy", "--packed", "--threshold", 0.4, "--quiet", *words)
+    expected = [line.split() for line in plain[1].splitlines()]
+    named = [[NAMES[int(i)], NAMES[int(j)], *rest] for i, j, *rest in expected]
+    assert status == 0 and [line.split("\t") for line in out.splitlines()] == named and len(named) > 3
+    assert run("duplicates", "base.fps", "--threshold", 0.4, "--quiet", *words, "-o", "found.tsv")[0] == 0
+    rows = table(open("found.tsv", encoding="utf-8").read())
+    assert rows[0] == (["vector", "group"] if words else ["i", "j", "value"]) and [row[:2] for row in rows[1:]] == [row[:2] for row in named]
+    assert run("duplicates", "base.fps", "--threshold", 0.4, "--quiet", *words, "-o", "found.npz")[0] == 0
+    assert np.load("found.npz")["names"].tolist() == NAMES[:50]
+
+
+def test_molecules(run, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.smi").write_text("CCO ethanol\nc1ccccc1 benzene\nCC(=O)Oc1ccccc1C(=O)O aspirin\nCn1cnc2c1c(=O)n(C)c(=O)n2C caffeine\n")
+    (tmp_path / "q.smi").write_text("CC(=O)Oc1ccccc1C(=O)OC methyl ester\n")
+    for words, type in (((), "morgan2:2048"), (("--fingerprint", "atompair:1024"), "atompair:1024")):
+        assert run("build", "m.smi", "BKFlat(jaccard)", "-o", "m.index", "--quiet", *words)[0] == 0
+        assert names_in("m.index").about == {"fingerprint": type}
+        rows = table(run("search", "m.index", "q.smi", "-k", 1)[1])
+        base, query = (faiss_ext.read_fingerprints(name, type).codes for name in ("m.smi", "q.smi"))
+        assert rows[1][:2] == ["methyl ester", "aspirin"] and abs(float(rows[1][2]) - tanimoto(query, base[2:3])[0, 0]) < 1e-6
+    status, _, err = run("search", "m.index", "q.smi", "--fingerprint", "morgan2:1024")
+    assert status == 1 and "fingerprints of type 'morgan2:1024', the index has 'atompair:1024'" in err
+    (tmp_path / "new.smi").write_text("CCN ethylamine\nXX bad\n")
+    assert "new.smi: line 2: invalid SMILES 'XX'" in run("add", "m.index", "new.smi")[2]
+    status, out, err = run("add", "m.index", "new.smi", "--skip-errors")
+    assert status == 0 and "1 added" in out and "1 lines skipped" in err and "ethylamine" in names_in("m.index")
+    assert run("duplicates", "m.smi", "--threshold", 0.99)[1] == ""

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""Files of fingerprints: chemfp's .fps, SMILES by RDKit, packed bits of NumPy."""
+
+import gzip
+
+import faiss_ext
+import numpy as np
+import pytest
+from faiss_ext import Fingerprints, fingerprint_batches, read_fingerprints, write_fps
+from faiss_ext.vector_files import VectorFileError
+from hypothesis import given, settings, strategies as st
+
+# of chemfp's specification of the format
+MACCS = """#FPS1
+#num_bits=166
+#type=RDKit-MACCS166/2
+#software=RDKit/2018.03.1 chemfp/3.2.1
+#date=2018-05-15T15:18:48
+000000003000000001d414d91323915380f138ea1f\t58-08-2
+00000000000000000002000000000404001410d61e\t15687-27-1
+"""
+MOLECULES = """CCO ethanol
+c1ccccc1\tbenzene ring
+CC(=O)Oc1ccccc1C(=O)O
+  CCN   ethylamine\x20
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes text or bytes to a file in an empty folder, compressed if its name ends in .gz; returns its path."""
+    def function(name, data):
+        path = tmp_path / name
+        data = data.encode() if isinstance(data, str) else data
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+    return function
+
+
+def check(read, codes, names, bits, type=None):
+    assert isinstance(read, Fingerprints) and read.codes.dtype == np.uint8 and read.codes.shape == (len(codes), -(-bits // 8))
+    assert [row.tobytes().hex() for row in read.codes] == codes
+    assert (read.names, read.bits, read.type) == (names, bits, type)
+
+
+@pytest.mark.parametrize("name", ["a.fps", "a.fps.gz"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_file_of_chemfp(write, name, end):
+    codes = ["000000003000000001d414d91323915380f138ea1f", "00000000000000000002000000000404001410d61e"]
+    path = write(name, MACCS.replace("\n", end))
+    check(read_fingerprints(path), codes, ["58-08-2", "15687-27-1"], 166, "RDKit-MACCS166/2")
+    check(read_fingerprints(str(path), "maccs"), codes, ["58-08-2", "15687-27-1"], 166, "maccs")
+    with pytest.raises(VectorFileError, match="of 166 bits, but morgan2:2048 has 2,048"):
+        read_fingerprints(path, "morgan2:2048")
+
+
+def test_without_a_header_and_with_more_columns(write):
+    path = write("a.fps", "DEADbeef\ta b\nDEADdead\ta b\textra\tcolumns\n0f0000a4\tlast")
+    check(read_fingerprints(path), ["deadbeef", "deaddead", "0f0000a4"], ["a b", "a b", "last"], 32)
+
+
+@pytest.mark.parametrize("lines, message", [
+    ("ff00\ta\nff00\n", "line 4: expected hex digits, a tab and a name, got no tab"), ("ff00\ta\nff00\t\n", "line 4: .*got no name"),
+    ("ff00\ta\nff00\t\tb\n", "line 4: .*got no name"), ("ff00\ta\n\nff00\tb\n", "line 4: it is empty"),
+    ("ff00\ta\nff0\tb\n", "line 4: expected pairs of hex digits, got 'ff0'"), ("ff00\ta\nfg00\tb\n", "line 4: expected pairs of hex digits, got 'fg00'"),
+    ("ff00\ta\nff\tb\n", "line 4: expected 4 hex digits for 12 bits, got 2"), ("ff00\ta\nff0000\tb\n", "line 4: expected 4 hex digits for 12 bits, got 6"),
+    ("ff00\ta\nff10\tb\n", "line 4: a bit beyond the 12 bits is set"), (b"ff00\ta\nff00\t\xff\n", "line 4: the name is not in UTF-8"),
+    ("ff00\ta\n#type=b\n", "line 4: expected hex digits"), ("\tb\n", "line 3: expected 4 hex digits for 12 bits, got 0")])
+def test_lines_with_errors(write, lines, message):
+    lines = lines if isinstance(lines, bytes) else lines.encode()
+    path = write("a.fps", b"#FPS1\n#num_bits=12\n" + lines + b"ff0f\tend\n")
+    with pytest.raises(VectorFileError, match=f"^{path}: {message}"):
+        read_fingerprints(path)
+    read = read_fingerprints(path, skip_errors=True)
+    assert read.names == [name for name in ("a", "b", "end") if name.encode() in lines + b"end" and (name != "b" or b"\n\n" in lines)]
+    assert len(read.codes) == len(read.names) and len(read.skipped) == 1
+    assert read.skipped[0].startswith(f"{path}: line ")
+
+
+@pytest.mark.parametrize("name, data, message", [
+    ("a.fps", "", "it has no fingerprints"), ("a.fps", "#FPS1\n#num_bits=8\n", "it has no fingerprints"),
+    ("a.fps", "#num_bits=eight\nff\ta\n", "line 1: num_bits is 'eight', expected a number from 1"), ("a.fps", "#num_bits=0\nff\ta\n", "line 1: num_bits is '0'"),
+    ("a.fps", "x\ta\n", "line 1: expected pairs"), ("a.fps.gz", b"", "no fingerprints"), ("a.txt", "ff\ta", "unknown kind of file of fingerprints"),
+    ("gone.fps", None, "cannot be read: No such file")])
+def test_files_without_fingerprints(write, tmp_path, name, data, message):
+    path = tmp_path / name if data is None else write(name, data)
+    for skip in (False, True):
+        if skip and name == "a.fps" and data.startswith("x"):
+            message = "it has no fingerprints: .*line 1"
+        with pytest.raises(VectorFileError, match=message) as error:
+            read_fingerprints(path, skip_errors=skip)
+        assert str(error.value).startswith(str(path))
+
+
+def test_a_truncated_or_damaged_gz(write, tmp_path):
+    data = write("a.fps.gz", MACCS).read_bytes()
+    for cut in range(len(data)):
+        (tmp_path / "a.fps.gz").write_bytes(data[:cut])
+        with pytest.raises(VectorFileError, match="a.fps.gz: "):
+            read_fingerprints(tmp_path / "a.fps.gz", skip_errors=True)
+
+
+def test_files_are_read_in_batches(write):
+    path = write("a.fps", "#type=mine\n" + "".join(f"{i:04x}\tn{i}\n" for i in range(25)) + "x\ty\n")
+    batches = list(fingerprint_batches(path, skip_errors=True, batch=10))
+    assert [len(b.codes) for b in batches] == [10, 10, 5] and [len(b.skipped) for b in batches] == [0, 0, 1]
+    assert sum((b.names for b in batches), []) == [f"n{i}" for i in range(25)] and {b.type for b in batches} == {"mine"}
+    first = next(fingerprint_batches(path, batch=10))  # the error is in a later one
+    assert len(first.codes) == 10
+    for batch, error in ((0, ValueError), (2.5, TypeError)):
+        with pytest.raises(error, match="fingerprint_batches: batch"):
+            fingerprint_batches(path, batch=batch)
+    with pytest.raises(TypeError, match="fingerprint must be a str"):
+        read_fingerprints(path, 2048)
+
+
+FPS_NAMES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\r\n"), min_size=1, max_size=8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 70).flatmap(lambda bits: st.tuples(st.just(bits), st.lists(st.tuples(st.integers(0, 2**bits - 1), FPS_NAMES), min_size=1, max_size=6))),
+       st.sampled_from([None, "mine a=1"]), st.sampled_from(["any.fps", "any.fps.gz"]), st.integers(1, 4))
+def test_any_fingerprints_are_read_as_written(tmp_path_factory, content, type, name, batch):
+    bits, pairs = content
+    path = tmp_path_factory.getbasetemp() / name
+    codes = np.array([list(code.to_bytes(-(-bits // 8), "little")) for code, _ in pairs], "uint8")
+    names = [name for _, name in pairs]
+    write_fps(path, codes, names, bits, type)
+    text = (gzip.open if name.endswith(".gz") else open)(path, "rb").read().decode()
+    assert text.startswith(f"#FPS1\n#num_bits={bits}\n")
+    check(read_fingerprints(path), [row.tobytes().hex() for row in codes], names, bits, type)
+    parts = list(fingerprint_batches(path, batch=batch))
+    assert np.array_equal(np.concatenate([part.codes for part in parts]), codes) and sum((part.names for part in parts), []) == names
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ((np.zeros((2, 2), "uint8"), ["a"]), ValueError, "1 names of 2 fingerprints"), ((np.zeros((1, 2), "uint8"), ["a"], 17), ValueError, "bits is 17, expected from 9 to 16"),
+    ((np.zeros((1, 2), "uint8"), ["a"], 8), ValueError, "bits is 8"), ((np.array([[0, 0], [0, 64]], "uint8"), ["a", "b"], 14), ValueError, "beyond the 14 bits is set in fingerprint 1"),
+    ((np.zeros((1, 2)), ["a"]), TypeError, "expected codes"), ((np.zeros(2, "uint8"), ["a", "b"]), ValueError, "expected codes of shape"),
+    ((np.zeros((1, 2), "uint8"), ["a\tb"]), ValueError, "a name is"), ((np.zeros((1, 2), "uint8"), ["a\nb"]), ValueError, "a name is"),
+    ((np.zeros((1, 2), "uint8"), [""]), ValueError, "a name is ''"), ((np.zeros((1, 2), "uint8"), [3]), TypeError, "a name must be a str"),
+    ((np.zeros((1, 2), "uint8"), ["a"], None, "x\ny"), ValueError, "the type is")])
+def test_errors_of_writing_leave_the_file(tmp_path, arguments, error, message):
+    path = tmp_path / "old.fps"
+    path.write_bytes(b"old")
+    with pytest.raises(error, match=f"write_fps: .*{message}"):
+        write_fps(path, *arguments)
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError, match="expected a file named .fps or .fps.gz"):
+        write_fps(tmp_path / "x.txt", np.zeros((1, 2), "uint8"), ["a"])
+
+
+@pytest.mark.parametrize("names", [None, ["a", "b", "é"], np.array([b"a", b"b", "é".encode()])])
+def test_packed_bits_of_numpy(tmp_path, names):
+    codes = np.arange(12, dtype="uint8").reshape(3, 4)
+    np.save(tmp_path / "a.npy", codes)
+    np.savez(tmp_path / "a.npz", anything=codes, **({} if names is None else {"names": names}))
+    rows = [row.tobytes().hex() for row in codes]
+    check(read_fingerprints(tmp_path / "a.npy"), rows, None, 32)
+    check(read_fingerprints(tmp_path / "a.npz", "morgan2:32"), rows, None if names is None else ["a", "b", "é"], 32, "morgan2:32")
+    assert [len(part.codes) for part in fingerprint_batches(tmp_path / "a.npz", batch=2)] == [2, 1]
+
+
+@pytest.mark.parametrize("arrays, message", [
+    ({"x": np.zeros((2, 2))}, "array of float64"), ({"x": np.zeros((2, 2), "uint8"), "names": ["a"]}, "1 names of 2 fingerprints"),
+    ({"x": np.zeros((2, 2), "uint8"), "names": [1, 2]}, "expected strings in the array 'names', got int64"),
+    ({"x": np.zeros(2, "uint8")}, "no array of two dimensions"), ({"x": np.zeros((0, 2), "uint8")}, "it has no fingerprints")])
+def test_arrays_that_are_no_fingerprints(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(VectorFileError, match=f"a.npz: .*{message}"):
+        read_fingerprints(tmp_path / "a.npz")
+
+
+# ------------------------------------------------------------ molecules
+
+@pytest.mark.parametrize("name", ["a.smi", "a.smiles", "a.smi.gz"])
+def test_names_of_molecules(write, name):
+    pytest.importorskip("rdkit")
+    read = read_fingerprints(write(name, MOLECULES))
+    assert read.names == ["ethanol", "benzene ring", "CC(=O)Oc1ccccc1C(=O)O", "ethylamine"]
+    assert read.codes.shape == (4, 256) and read.bits == 2048 and read.type == "morgan2:2048"
+
+
+@pytest.mark.parametrize("fingerprint, of_chem", [
+    ("morgan2:2048", lambda m, c: c.AllChem.GetMorganFingerprintAsBitVect(m, 2, 2048)),
+    ("morgan3:1024", lambda m, c: c.AllChem.GetMorganFingerprintAsBitVect(m, 3, 1024)),
+    ("rdkit:2048", lambda m, c: c.RDKFingerprint(m)), ("rdkit:100", lambda m, c: c.RDKFingerprint(m, fpSize=100)),
+    ("atompair:2048", lambda m, c: c.rdMolDescriptors.GetHashedAtomPairFingerprintAsBitVect(m, 2048)),
+    ("torsion:2048", lambda m, c: c.rdMolDescriptors.GetHashedTopologicalTorsionFingerprintAsBitVect(m, 2048)),
+    ("maccs", lambda m, c: c.rdMolDescriptors.GetMACCSKeysFingerprint(m))])
+def test_bits_are_those_of_rdkits_functions(write, fingerprint, of_chem):
+    """The functions before generators; bit i of RDKit is bit i % 8 of byte i // 8, and MACCS key k is bit k - 1."""
+    Chem = pytest.importorskip("rdkit.Chem")
+    import rdkit.Chem.AllChem
+    import rdkit.Chem.rdMolDescriptors
+    path = write("a.smi", MOLECULES)
+    read = read_fingerprints(path, fingerprint)
+    first = 1 if fingerprint == "maccs" else 0
+    assert read.bits == (166 if first else int(fingerprint.split(":")[1])) and read.type == fingerprint
+    found = np.unpackbits(read.codes, axis=1, bitorder="little")
+    for row, line in zip(found, MOLECULES.splitlines()):
+        expected = list(of_chem(Chem.MolFromSmiles(line.split()[0]), Chem))
+        assert row[:read.bits].tolist() == expected[first:] and not row[read.bits:].any()
+        assert fingerprint == "torsion:2048" or any(expected)
+
+
+def test_invalid_molecules_are_quiet(write, capfd):
+    pytest.importorskip("rdkit")
+    path = write("a.smi", b"CCO a\nC1CC b\n\nnonsense c\n\xff d\nCCN \xff\nCCC e\n")
+    with pytest.raises(VectorFileError, match="line 2: invalid SMILES 'C1CC'"):
+        read_fingerprints(path)
+    read = read_fingerprints(path, "maccs", skip_errors=True)
+    assert read.names == ["a", "e"] and len(read.codes) == 2
+    assert [message.split(": ")[1] for message in read.skipped] == [f"line {i}" for i in (2, 3, 4, 5, 6)]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_types_of_molecules(write):
+    path = write("a.smi", MOLECULES)
+    for bad in ("ecfp4", "morgan2", "morgan2:0", "morgan:2048", "maccs:166", "morgan2:2048 ", "MACCS"):
+        with pytest.raises(ValueError, match="fingerprint: unknown type .* expected one such as morgan2:2048"):
+            read_fingerprints(path, bad)
+
+
+def test_molecules_need_rdkit(write, monkeypatch):
+    import sys
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with pytest.raises(VectorFileError, match="a.smi: SMILES files need RDKit"):
+        read_fingerprints(write("a.smi", MOLECULES))
+
+
+def test_fingerprints_are_searched_by_tanimoto(write):
+    read = read_fingerprints(write("a.fps", "ff00\ta\nf000\tb\n0fff\tc\n"))
+    index = faiss_ext.index_binary_factory(read.bits, "BKFlat(jaccard)")
+    index.add(read.codes)
+    D, I = index.search(read.codes[:1], 3)
+    names = faiss_ext.Names()
+    names.add(read.names)
+    assert names.of(I).tolist() == [["a", "b", "c"]]
+    np.testing.assert_allclose(faiss_ext.kernel_values(index, D), [[1, 4 / 8, 4 / 16]], atol=1e-8)
