@@ -87,7 +87,8 @@ class FloatIndexMethods:
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
     ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
@@ -101,10 +102,10 @@ class FloatIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
         D, I : ndarray, optional
             Arrays to store the results in.
 
@@ -138,7 +139,8 @@ class FloatIndexMethods:
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
         """Finds all vectors within a threshold of each query.
 
@@ -153,10 +155,10 @@ class FloatIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
@@ -168,7 +170,8 @@ class FloatIndexMethods:
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
             R: "NDArray[np.float32] | None" = None,
@@ -184,7 +187,7 @@ class FloatIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
             Search among some vectors only: see search.
         D, I, R : ndarray, optional
             Arrays to store the results in.
@@ -366,7 +369,8 @@ class BinaryIndexMethods:
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each query.
 
@@ -378,10 +382,10 @@ class BinaryIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
@@ -393,7 +397,8 @@ class BinaryIndexMethods:
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a distance below thresh of each query.
 
@@ -405,10 +410,10 @@ class BinaryIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
@@ -470,7 +475,8 @@ class BinaryIndexMethods:
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
         """Searches, and also returns the codes that were found.
@@ -483,7 +489,7 @@ class BinaryIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
             Search among some vectors only: see search.
 
         Returns
@@ -611,7 +617,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
         """Searches, and also returns the codes that were found.
@@ -624,7 +631,7 @@ class HashedIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
             Search among some vectors only: see search.
 
         Returns
@@ -638,7 +645,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each query.
 
@@ -650,10 +658,10 @@ class HashedIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
@@ -665,7 +673,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", thresh: float, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a Hamming distance below thresh of each query.
 
@@ -677,10 +686,10 @@ class HashedIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
@@ -712,7 +721,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each code.
 
@@ -724,10 +734,10 @@ class HashedIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
@@ -739,7 +749,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", thresh: float, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a Hamming distance below thresh of each code.
 
@@ -751,10 +762,10 @@ class HashedIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
