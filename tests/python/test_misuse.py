@@ -1877,6 +1877,17 @@ def test_merges_of_untrained_indexes(string, copied):
     assert one.ntotal == 700
 
 
+@pytest.mark.parametrize("make, string", [
+    (faiss_ext.IndexFlatKernel, "KFlat(chi2)"), (faiss_ext.IndexSparseKernel, "KFlat(chi2,store=sparse)")])
+def test_merges_do_not_lose_ids(make, string):
+    x = histograms(3)
+    one, two = make(D, faiss_ext.kernel_factory("chi2")), faiss.index_factory(D, string)
+    two.add_with_ids(x, [7, 8, 9])
+    with pytest.raises(RuntimeError, match="cannot merge: the other index has a table of ids"):
+        one.merge_from(two)
+    assert one.ntotal == 0 and two.contains([7, 8, 9]).all()
+
+
 @pytest.mark.parametrize("string", ["Concurrent,Flat", "Concurrent,SQ8"])
 def test_merges_of_other_dimensions(string):
     one, two = (faiss.index_factory(d, string) for d in (16, 8))
