@@ -112,6 +112,20 @@ real jaccard_distance(const float* x, const float* y, size_t d) {
     return larger > 0 ? 2 * (larger - smaller) / larger : 0;
 }
 
+real dice(const float* x, const float* y, size_t d) {
+    const real j = jaccard(x, y, d);
+    return 2 * j / (1 + j);
+}
+
+real dice_distance(const float* x, const float* y, size_t d) {
+    real apart = 0, sum = 0;
+    for (size_t k = 0; k < d; k++) {
+        apart += std::abs(real(x[k]) - y[k]);
+        sum += real(x[k]) + y[k];
+    }
+    return sum > 0 ? 2 * apart / sum : 0;
+}
+
 struct Case {
     std::string kernel;
     Formula formula;
@@ -133,6 +147,7 @@ const std::vector<Case> all_cases = joined(
          {"cosine", normalized(additive(product))},
          {"poly", polynomial(3, 1)},
          {"jaccard", jaccard},
+         {"dice", dice},
          {"normalized(intersection)", normalized(additive(intersection))},
          {"normalized(poly(degree=2,c=0.5))", normalized(polynomial(2, 0.5))},
          {"exponential(normalized(chi2),scale=5)",
@@ -298,6 +313,7 @@ TEST(Distances, PreciseForCloseHistograms) {
             {"js", distance_of(jensen_shannon)},
             {"linear", distance_of(product)},
             {"jaccard", jaccard_distance},
+            {"dice", dice_distance},
             {"expchi2(gamma=0.5)", exp_chi2_distance}};
     for (const Case& c : cases) {
         const auto kernel = kernel_factory(c.kernel);

@@ -304,6 +304,11 @@ const std::string bits = "multiple of 8", known = "laplacian";
 const BadString bad_strings[] = {
         {index_, "AHK64(chi2),AFlat(x=1)", 12, "BHNSW<M>, AFlat, BPerm"},
         {index_, "IDMap,IDMap2,KFlat(linear)", 6, "IDMap is given twice"},
+        // an unknown separator is marked, not what is missing behind it
+        {index_, "SH16/SH16", 4, "'/'"},
+        {index_, "AHK64(chi2)/BFlat", 11, "'/'"},
+        {index_, "HKM1(chi2)/Flat", 10, "'/'"},
+        {index_, "SH16/SH16,BFlat", 2, bits},
         {index_,
          "KFlat(linear),Refine(AHK64(chi2),AFlat)",
          14,

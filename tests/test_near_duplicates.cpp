@@ -17,6 +17,7 @@
 #include <faiss_ext/kernels/Kernel.h>
 
 #include "testing.h"
+#include "testing_kernels.h"
 #include "testing_sparse.h"
 
 using namespace faiss_ext;
@@ -137,7 +138,7 @@ void expect_all_pairs(
             groups_of(found, x.n()));
 }
 
-class EachKernel : public testing::TestWithParam<const char*> {
+class EachKernel : public testing::TestWithParam<std::string> {
    protected:
     const std::unique_ptr<Kernel> kernel = kernel_factory(GetParam());
 };
@@ -189,23 +190,17 @@ TEST_P(EachKernel, FindsTheSameWithAnyNumberOfThreads) {
 INSTANTIATE_TEST_SUITE_P(
         Near,
         EachKernel,
-        testing::Values(
-                "jaccard",
-                "cosine",
-                "normalized(chi2)",
-                "normalized(intersection)",
-                "normalized(js)",
-                "normalized(hellinger)",
-                "chi2",
-                "intersection",
-                "js",
-                "hellinger",
-                "linear",
-                "poly(degree=2,c=1)",
-                "gaussian(gamma=0.3)",
-                "laplacian(gamma=0.3)",
-                "matern(nu=1.5,gamma=1)",
-                "expchi2(gamma=5)"));
+        testing::ValuesIn(
+                joined(plain_kernels,
+                       {"normalized(chi2)",
+                        "normalized(intersection)",
+                        "normalized(js)",
+                        "normalized(hellinger)",
+                        "poly(degree=2,c=1)",
+                        "gaussian(gamma=0.3)",
+                        "laplacian(gamma=0.3)",
+                        "matern(nu=1.5,gamma=1)",
+                        "expchi2(gamma=5)"})));
 
 /// Sets of numbers, as rows of ones.
 Rows sets(const std::vector<std::vector<int32_t>>& all, idx_t d) {

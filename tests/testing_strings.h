@@ -94,6 +94,7 @@ inline const Row maps[] = {
 inline const Row kernels[] = {
         {"chi2", Data::histograms},
         {"cosine"},
+        {"dice", Data::histograms},
         {"expchi2", Data::histograms},
         {"exponential(normalized(js),scale=2)", Data::histograms},
         {"gaussian"},

@@ -41,7 +41,8 @@ struct NormalizedKernel : WrappedKernel {
  *
  * Vectors whose squared length exceeds the range of float, or is so small that
  * it would lose digits, are scaled by a power of two first. Sparse vectors
- * whose length exceeds the range of float are an error.
+ * whose length exceeds the range of float are an error. A sparse vector that is
+ * shorter than 1e-38 loses digits.
  */
 struct CosineKernel : Kernel {
     void block(

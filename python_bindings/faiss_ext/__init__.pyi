@@ -286,14 +286,14 @@ class ShardedIndex:
         x: ArrayLike,
         k: int,
         *,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.int64]]: ...
     def range_search(
         self,
         x: ArrayLike,
         radius: float,
         *,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]: ...
     def reconstruct(self, key: int) -> NDArray[Any]: ...
     def ids(self) -> NDArray[np.int64]: ...
@@ -392,7 +392,7 @@ class IndexAsymmetricHash(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -402,7 +402,7 @@ class IndexAsymmetricHash(faiss.Index):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -452,7 +452,7 @@ class IndexAsymmetricHash(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -489,7 +489,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -497,7 +497,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -505,7 +505,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -523,7 +523,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search_codes(
         self,
@@ -531,7 +531,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
     def reconstruct_batch(
@@ -566,7 +566,7 @@ class IndexBinaryFlatKernel(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -574,7 +574,7 @@ class IndexBinaryFlatKernel(faiss.IndexBinary):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
@@ -596,7 +596,7 @@ class IndexBinaryFlatKernel(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def train(self, x: ArrayLike) -> None: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
@@ -632,7 +632,7 @@ class IndexBinaryPermuted(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -640,7 +640,7 @@ class IndexBinaryPermuted(faiss.IndexBinary):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
@@ -666,7 +666,7 @@ class IndexBinaryPermuted(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def train(self, x: ArrayLike) -> None: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
@@ -707,7 +707,7 @@ class IndexConcurrent(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -717,7 +717,7 @@ class IndexConcurrent(faiss.Index):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -725,7 +725,7 @@ class IndexConcurrent(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -801,7 +801,7 @@ class IndexIVFPQ4(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -811,7 +811,7 @@ class IndexIVFPQ4(faiss.Index):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def make_direct_map(self, on: bool = ...) -> None: ...
     def reconstruct(
@@ -859,7 +859,7 @@ class IndexIVFPQ4(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -980,7 +980,7 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -988,7 +988,7 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -1009,7 +1009,7 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reset(self) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
@@ -1042,7 +1042,7 @@ class IndexBinaryHNSWSIMD(faiss.IndexBinaryHNSW):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1050,7 +1050,7 @@ class IndexBinaryHNSWSIMD(faiss.IndexBinaryHNSW):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -1077,7 +1077,7 @@ class IndexBinaryHNSWSIMD(faiss.IndexBinaryHNSW):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def train(self, x: ArrayLike) -> None: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
@@ -1110,7 +1110,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1118,7 +1118,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1126,7 +1126,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -1153,7 +1153,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search_codes(
         self,
@@ -1161,7 +1161,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
     def reconstruct_batch(
@@ -1200,7 +1200,7 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1208,7 +1208,7 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1216,7 +1216,7 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -1267,7 +1267,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1275,7 +1275,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reset(self) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
@@ -1298,7 +1298,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def train_codes(self, x: ArrayLike) -> None: ...
     def add_codes(self, x: ArrayLike) -> None: ...
@@ -1309,7 +1309,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search_codes(
         self,
@@ -1317,7 +1317,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
     def reconstruct_batch(
@@ -1357,7 +1357,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1367,7 +1367,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct_n(
         self,
@@ -1407,7 +1407,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1444,7 +1444,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def values_of_scores(
         self,
@@ -1473,7 +1473,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1483,7 +1483,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1532,7 +1532,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1548,7 +1548,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def values_of_scores(
         self,
@@ -1580,7 +1580,7 @@ class IndexIDTable(faiss.IndexIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1590,7 +1590,7 @@ class IndexIDTable(faiss.IndexIDMap):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1598,7 +1598,7 @@ class IndexIDTable(faiss.IndexIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1672,7 +1672,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1682,7 +1682,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1732,7 +1732,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1761,7 +1761,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1771,7 +1771,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1806,7 +1806,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1853,7 +1853,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1896,7 +1896,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1904,7 +1904,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -2297,7 +2297,7 @@ class _AnyIndex(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -2313,7 +2313,7 @@ class _AnyIndex(faiss.Index):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -2321,7 +2321,7 @@ class _AnyIndex(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -2382,7 +2382,7 @@ class _AnyBinaryIndex(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -2390,7 +2390,7 @@ class _AnyBinaryIndex(faiss.IndexBinary):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -2410,7 +2410,7 @@ class _AnyBinaryIndex(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
-        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...

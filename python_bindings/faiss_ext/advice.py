@@ -13,12 +13,13 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import as_array, as_vectors, python_number
+from .arguments import as_array, as_float32, as_vectors, python_number
+from .errors import renumbering
 from .out_of_core import located
 from .parameters import ParameterSpace, index_parameters, set_index_parameter
 from .progress import bar
 from .sources import drawn
-from .sparse_arrays import as_csr, is_sparse
+from .sparse_arrays import as_csr, is_sparse, place_of
 from .timing import Timer, are_apart, is_loaded, take_turns, timed
 
 SMALL = 2000  # with fewer vectors, only the exact scan is considered
@@ -655,9 +656,13 @@ def stores_for(kernel, truth, x, recall):
 
 def float_rows(x, numbers):
     """Some rows as float32."""
-    if is_sparse(x):
-        return x[numbers].astype("float32")
-    return np.ascontiguousarray(x[numbers], dtype="float32")
+    rows = x[numbers]
+    with renumbering(numbers):
+        if not is_sparse(rows):
+            return as_float32(rows, "recommend")
+        rows.data = as_float32(
+            rows.data, "recommend", lambda at: place_of(rows, at))
+        return rows
 
 
 def check_number(name, value, low, none_too=True):
@@ -842,10 +847,9 @@ def recommend(
     tried, impossible = [], {}
     rival, disturbed = None, False  # rival: the fastest one that fits so far
     sizes = n if is_measured else whole.shape[0], part.shape[0], n
-    with one_thread_if_busy() as threads:
-        for candidate, smaller, final in bar(
-                list(zip(*map(candidates, sizes))),
-                "recommend", progress):
+    with (one_thread_if_busy() as threads, contextlib.closing(bar(
+            list(zip(*map(candidates, sizes))), "recommend", progress)) as todo):
+        for candidate, smaller, final in todo:
             try:
                 contender = Contender(
                     candidate, smaller, n, (whole, truth), (part, few), recall)

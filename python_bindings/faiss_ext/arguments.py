@@ -7,6 +7,8 @@ import operator
 import faiss
 import numpy as np
 
+from .errors import about_vector
+
 FLOAT = np.dtype("float32")
 
 
@@ -39,8 +41,26 @@ def as_vectors(x, d, where):
     if x.dtype.kind not in "fiub":
         raise TypeError(
             f"{where}: expected numbers, got an array of {x.dtype}")
-    with np.errstate(over="ignore"):  # the C++ side rejects infinities
-        return np.ascontiguousarray(x, dtype="float32")
+    return as_float32(x, where)
+
+
+def as_float32(x, where, place=lambda *at: at):
+    """Numbers as a C-contiguous float32 array. Raises an error for one that is
+    finite, but too large for float32; C++ refuses those that are infinite.
+
+    place(*at) is the vector and the component at a position of the array.
+    """
+    try:
+        with np.errstate(over="raise"):
+            return np.ascontiguousarray(x, dtype="float32")
+    except FloatingPointError:
+        with np.errstate(over="ignore"):
+            is_large = np.isfinite(x) & np.isinf(x.astype("float32"))
+    at = tuple(np.argwhere(is_large)[0])
+    vector, component = map(int, place(*at))
+    raise about_vector(
+        f"{where}: component {component} of ", vector,
+        f" is {x[at]:g}, too large for float32; expected at most 3.4e38")
 
 
 def as_matrix(x, where):

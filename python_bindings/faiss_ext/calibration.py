@@ -14,7 +14,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
-from .arguments import as_array, python_number
+from .arguments import as_array, as_matrix, python_number
 from .distances import exact_values
 from .index_tree import (
     hash_before, kernel_of, part_that_compares, parts_of, transforms_of)
@@ -364,9 +364,9 @@ def calibrate(
 def as_vectors(x, packed):
     if is_sparse(x) and not packed:
         return as_csr(x, x.shape[-1], "calibrate")
-    x = as_array(x, "calibrate")
     if not packed:
-        return np.ascontiguousarray(x, dtype="float32")
+        return as_matrix(x, "calibrate")
+    x = as_array(x, "calibrate")
     if x.dtype != np.uint8:
         raise TypeError("calibrate: the index takes packed bits, uint8, got "
                         f"{x.dtype}")

@@ -872,11 +872,12 @@ def init_callback_kernel(
             raise TypeError("CallbackKernel: expected real kernel values, got "
                             f"an array of {values.dtype}")
         with np.errstate(over="ignore"):
-            values = values.astype("float32")
-        if not np.isfinite(values).all():
-            raise ValueError("CallbackKernel: expected finite kernel values, "
-                             "got NaN or infinity")
-        np.frombuffer(out, dtype="float32").reshape(n, m)[...] = values
+            floats = values.astype("float32")
+        if not np.isfinite(floats).all():
+            raise ValueError(
+                "CallbackKernel: expected finite kernel values of at most 3.4e38 "
+                f"(float32), got {values[~np.isfinite(floats)][0]:g}")
+        np.frombuffer(out, dtype="float32").reshape(n, m)[...] = floats
 
     if not callable(function):
         raise TypeError(f"CallbackKernel: {shown(function)} is not callable")
@@ -1319,7 +1320,8 @@ def wrap_float_indexes():
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None
     ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
         """Like search, but returns scores instead of distances.
 
@@ -1336,7 +1338,7 @@ def wrap_float_indexes():
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
             Search among some vectors only: see search.
 
         Returns

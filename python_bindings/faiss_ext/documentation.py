@@ -96,11 +96,12 @@ class FloatIndexMethods:
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
-            packed: bool = False
-        ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+            packed: bool = False,
+    ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
         """Finds the k nearest neighbours of each query.
 
         Parameters
@@ -111,10 +112,10 @@ class FloatIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
         D, I : ndarray, optional
             Arrays to store the results in.
         packed : bool, optional
@@ -155,9 +156,10 @@ class FloatIndexMethods:
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
-            packed: bool = False
-        ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
+            packed: bool = False,
+    ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
         """Finds all vectors within a threshold of each query.
 
         Results have a distance below the threshold, or a kernel value above it
@@ -171,10 +173,10 @@ class FloatIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
         packed : bool, optional
             Whether the rows of x are packed bits, as numpy.packbits gives. The
             vectors are then their zeros and ones.
@@ -189,12 +191,13 @@ class FloatIndexMethods:
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
             R: "NDArray[np.float32] | None" = None,
-            packed: bool = False
-        ) -> ("tuple[NDArray[np.float32], NDArray[np.int64], "
+            packed: bool = False,
+    ) -> ("tuple[NDArray[np.float32], NDArray[np.int64], "
           "NDArray[np.float32]]"):
         """Searches, and also returns the vectors that were found.
 
@@ -206,7 +209,7 @@ class FloatIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
             Search among some vectors only: see search.
         D, I, R : ndarray, optional
             Arrays to store the results in.
@@ -391,7 +394,8 @@ class BinaryIndexMethods:
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each query.
 
@@ -403,10 +407,10 @@ class BinaryIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
@@ -418,7 +422,8 @@ class BinaryIndexMethods:
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a distance below thresh of each query.
 
@@ -430,10 +435,10 @@ class BinaryIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
@@ -495,7 +500,8 @@ class BinaryIndexMethods:
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None") = None,
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
         """Searches, and also returns the codes that were found.
@@ -508,7 +514,7 @@ class BinaryIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
-        filter : array_like, range, callable or faiss.IDSelector, optional
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
             Search among some vectors only: see search.
 
         Returns
@@ -648,7 +654,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None,
         packed: bool = False
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
@@ -662,7 +669,7 @@ class HashedIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
             Search among some vectors only: see search.
         packed : bool, optional
             Whether the rows of x are packed bits, as numpy.packbits gives. The
@@ -679,7 +686,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None,
         packed: bool = False
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each query.
@@ -692,10 +700,10 @@ class HashedIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
         packed : bool, optional
             Whether the rows of x are packed bits, as numpy.packbits gives. The
             vectors are then their zeros and ones.
@@ -710,7 +718,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", thresh: float, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None,
         packed: bool = False
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a Hamming distance below thresh of each query.
@@ -723,10 +732,10 @@ class HashedIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
         packed : bool, optional
             Whether the rows of x are packed bits, as numpy.packbits gives. The
             vectors are then their zeros and ones.
@@ -761,7 +770,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each code.
 
@@ -773,10 +783,10 @@ class HashedIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------
@@ -788,7 +798,8 @@ class HashedIndexMethods:
         self, x: "ArrayLike", thresh: float, *,
         params: "faiss.SearchParameters | None" = None,
         filter: (
-            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
+            "ArrayLike | set[int] | Callable[..., Any] | "
+            "faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a Hamming distance below thresh of each code.
 
@@ -800,10 +811,10 @@ class HashedIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask.
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask.
 
         Returns
         -------

@@ -41,9 +41,9 @@ def near_duplicates(
         to the threshold as a float32 reaches it.
     kernel : str or Kernel
         A kernel with a bound by the components that two vectors share: jaccard,
-        cosine, chi2, intersection, js, hellinger, `normalized(...)` of one of
-        these, linear, poly, gaussian, laplacian, matern or expchi2. Bandwidths
-        must be set.
+        dice, cosine, chi2, intersection, js, hellinger, linear,
+        `normalized(...)` of chi2, intersection, js, hellinger or linear, poly,
+        gaussian, laplacian, matern or expchi2. Bandwidths must be set.
     missed : float
         The largest probability, over the random samples, with which a pair may
         be missed: from 0 to below 1. With 0, the search is always exact. Which
@@ -199,7 +199,7 @@ def as_threshold(threshold, where):
     threshold = as_number(threshold, "the threshold", where)
     if not abs(threshold) <= np.finfo("float32").max:
         raise ValueError(f"{where}: the threshold is {threshold}, expected a "
-                         "number above 0")
+                         "number above 0, and at most 3.4e38")
     return threshold
 
 

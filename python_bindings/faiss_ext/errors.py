@@ -47,6 +47,13 @@ def reworded(error, text, kind=RuntimeError, **facts):
     return result
 
 
+def about_vector(before, vector, after):
+    """An error about a vector, as those of faiss_ext's C++ code."""
+    error = RuntimeError(f"{before}vector {vector}{after}")
+    vars(error).update(place="", vector=vector, before=before, after=after)
+    return error
+
+
 def with_prefix(error, front, kind=RuntimeError, **facts):
     """An error of a class with a text in front of that of `error`, about the
     same vector, and with more facts as attributes."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Filters of searches: arrays of ids, masks, ranges and functions as FAISS's
-selectors."""
+"""Filters of searches: arrays and sets of ids, masks, ranges and functions as
+FAISS's selectors."""
 
 import faiss
 import numpy as np
@@ -9,8 +9,8 @@ from . import swigfaiss_ext as swig
 from .arguments import as_keys, shown
 from .parameters import is_sharded
 
-KINDS = ("an array of ids, a boolean mask, a range, a function of ids or a "
-         "faiss.IDSelector")
+KINDS = ("an array or set of ids, a boolean mask, a range, a function of ids or "
+         "a faiss.IDSelector")
 
 
 def selector_of(filter, index, where):
@@ -41,6 +41,8 @@ def allowed_by(filter, index, where):
         ids = ids_of(index)
         ids.flags.writeable = False
         return ids[as_mask(filter(ids), len(ids), where)]
+    if isinstance(filter, (set, frozenset)):
+        return as_keys(list(filter), "filter", where)
     if isinstance(filter, type) or np.ndim(filter) != 1:
         raise TypeError(f"{where}: filter must be {KINDS}, got {shown(filter)}")
     allowed = np.asarray(filter)

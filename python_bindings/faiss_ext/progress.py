@@ -21,6 +21,12 @@ class Stderr:
     def __getattr__(self, name):
         return getattr(self.stream, name)
 
+    def is_terminal(self):
+        try:
+            return self.stream.isatty()
+        except Exception:
+            return False
+
     def write(self, text):
         self.attempt(lambda: self.stream.write(text))
 
@@ -36,7 +42,11 @@ class Stderr:
 
 
 def bar_of_tqdm(tqdm, **style):
-    return tqdm(leave=False, file=Stderr(), dynamic_ncols=True, **style)
+    # Only a terminal can erase a bar: in a file or a pipe, it stays before the
+    # text that follows, so it must end with a newline there.
+    stderr = Stderr()
+    return tqdm(leave=not stderr.is_terminal(), file=stderr,
+                dynamic_ncols=True, **style)
 
 
 class Bars:

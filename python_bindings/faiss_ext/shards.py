@@ -520,7 +520,8 @@ class ShardedIndex:
     def search(
             self, x: "ArrayLike", k: int, *,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None"
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None"
             ) = None) -> "tuple[NDArray[Any], NDArray[np.int64]]":
         """Finds the k nearest neighbours of each query.
 
@@ -530,10 +531,10 @@ class ShardedIndex:
             Queries.
         k : int
             Number of neighbours.
-        filter : array_like, range, callable or faiss.IDSelector, optional
-            Search among some vectors only: an array of their ids, a boolean
-            mask over all ids, a range of ids, or a function that gets an array
-            of ids and returns a boolean mask. With Refine, each shard then
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array or set of their ids, a
+            boolean mask over all ids, a range of ids, or a function that gets an
+            array of ids and returns a boolean mask. With Refine, each shard then
             ranks its own candidates again. Together these are more candidates
             than in one index.
 
@@ -655,7 +656,8 @@ class ShardedIndex:
     def range_search(
             self, x: "ArrayLike", radius: float, *,
             filter: (
-                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None"
+                "ArrayLike | set[int] | Callable[..., Any] | "
+                "faiss.IDSelector | None"
             ) = None,
     ) -> "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]":
         """Finds all vectors within a radius of each query.
@@ -669,7 +671,7 @@ class ShardedIndex:
             Queries.
         radius : float
             The radius.
-        filter : array_like, range, callable or faiss.IDSelector, optional
+        filter : array_like, set, range, callable or faiss.IDSelector, optional
             As for search.
 
         Returns

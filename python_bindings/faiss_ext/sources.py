@@ -123,17 +123,19 @@ def as_floats(x, name, first=0):
     if is_sparse(x):
         x, wrong = float_components(x)
     else:
+        given = x
         with np.errstate(over="ignore"):  # infinities are reported below
             x = np.ascontiguousarray(x, dtype="float32")
         wrong = None
         if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
-            wrong = np.argwhere(~np.isfinite(x))[0]
+            row, column = np.argwhere(~np.isfinite(x))[0]
+            wrong = row, column, given[row, column]
     if wrong is not None:
-        row, column = wrong
+        row, column, value = wrong
         row = first + row if np.isscalar(first) else first[row]
         error = VectorFileError(
-            f"{name}: component {column} of vector {row} is NaN or infinite as "
-            "float32")
+            f"{name}: component {column} of vector {row} is {value:g}, expected "
+            "a finite number of at most 3.4e38 (float32)")
         error.vector = int(row)
         raise error
     return x

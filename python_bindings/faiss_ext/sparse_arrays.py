@@ -123,11 +123,17 @@ def as_columns(x, where):
 
 
 def raise_for_column(x, indices, where):
-    at = int(np.argmax((indices < 0) | (indices >= x.shape[1])))
-    row = int(np.searchsorted(x.indptr, at, side="right")) - 1
+    row, column = place_of(
+        x, np.argmax((indices < 0) | (indices >= x.shape[1])))
     raise about(
-        "vector", row, f"{where}: column {indices[at]} of vector {row} is out of range, "
+        "vector", row, f"{where}: column {column} of vector {row} is out of range, "
         f"expected 0 to {x.shape[1] - 1}")
+
+
+def place_of(x, at):
+    """The row and the column of a component of CSR."""
+    row = int(np.searchsorted(x.indptr, at, side="right")) - 1
+    return row, int(x.indices[at])
 
 
 def about(owner, number, text):
@@ -139,14 +145,14 @@ def about(owner, number, text):
 
 
 def float_components(x):
-    """CSR with float32 components, and the row and column of one that is not
-    finite, or None."""
+    """CSR with float32 components, and None, or the row, the column and the
+    given value of one that is not finite."""
+    given = x.tocsr()
     with np.errstate(over="ignore"):  # infinities are reported
-        x = x.tocsr().astype("float32", copy=False)
+        x = given.astype("float32", copy=False)
     if math.isfinite(x.data.sum(dtype="float64")):
         return x, None
     wrong = np.flatnonzero(~np.isfinite(x.data))
     if not len(wrong):
         return x, None
-    row = int(np.searchsorted(x.indptr, wrong[0], side="right")) - 1
-    return x, (row, int(x.indices[wrong[0]]))
+    return x, (*place_of(x, wrong[0]), given.data[wrong[0]])

@@ -5,9 +5,9 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import as_codes, as_matrix, shown
+from .arguments import as_codes, as_float32, as_matrix, shown
 from .index_tree import hash_in_front
-from .sparse_arrays import as_columns, is_sparse, to_csr
+from .sparse_arrays import as_columns, is_sparse, place_of, to_csr
 
 
 def takes_sparse(index):
@@ -39,8 +39,8 @@ class SparseVectors:
         self.d = d
         self.indptr = np.ascontiguousarray(x.indptr, dtype="int64")
         self.indices = as_columns(x, where)
-        with np.errstate(over="ignore"):  # the C++ side rejects infinities
-            self.values = np.ascontiguousarray(x.data, dtype="float32")
+        self.values = as_float32(x.data[:x.indptr[-1]], where,
+                                 lambda at: place_of(x, at))
 
     def __len__(self):
         return self.n

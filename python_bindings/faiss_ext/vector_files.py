@@ -53,8 +53,9 @@ def read_vectors(path, part=None):
     - sparse vectors, as arrays of scipy.sparse: `.npz` of
       `scipy.sparse.save_npz`; `.svm`, `.svmlight` and `.libsvm`, whose labels
       are left out, with the columns as the file numbers them; the matrix X of
-      AnnData's `.h5ad`, or the part that is named; and a folder with indptr.npy, indices.npy and data.npy, which are
-      mapped, and shape.npy if there may be empty columns at the end.
+      AnnData's `.h5ad`, or the part that is named; and a folder with
+      indptr.npy, indices.npy and data.npy, which are mapped, and shape.npy if
+      there may be empty columns at the end.
     - `...-idx3-ubyte`, plain or with `.gz`: images in MNIST's format.
 
     Parameters
@@ -63,8 +64,9 @@ def read_vectors(path, part=None):
         The file.
     part : str, optional
         The array of an `.npz` file; the array of an HDF5 file, as "array" or
-        "group/array"; or the column of a Parquet file. By default the file
-        must have only one.
+        "group/array"; the matrix of an `.h5ad` file, as "layers/counts"; or the
+        column of a Parquet file. By default the file must have only one, but
+        `.h5ad` files have "X".
 
     Returns
     -------
@@ -612,16 +614,30 @@ def _read_h5ad(path, part):
     import h5py
     import scipy.sparse
     with h5py.File(path, "r") as file:
-        found = file.get(part or "X")
-        if isinstance(found, h5py.Dataset):
+        name = part or "X"
+        found = file.get(name)
+        encoding = _encoding(found)
+        if encoding is None:
+            names = []
+            file.visititems(lambda key, value: names.append(key)
+                            if _encoding(value) is not None else None)
+            raise VectorFileError(f"{path}: {absent('matrix', name, names)}")
+        if encoding == "array":
             return found[()]
-        encoding = "" if found is None else found.attrs.get("encoding-type", "")
-        if encoding not in ENCODINGS:
-            raise ValueError(f"'{part or 'X'}' is not a matrix of AnnData")
         make = getattr(scipy.sparse, ENCODINGS[encoding])
         arrays = tuple(found[name][()] for name in ("data", "indices", "indptr"))
         return checked_csr(make(arrays, shape=tuple(found.attrs["shape"])),
                            found.name)
+
+
+def _encoding(found):
+    """How AnnData has stored a matrix: "array", or a key of ENCODINGS. None for
+    everything else in the file."""
+    import h5py
+    if isinstance(found, h5py.Dataset):
+        return "array" if found.ndim == 2 else None
+    encoding = None if found is None else found.attrs.get("encoding-type")
+    return encoding if encoding in ENCODINGS else None
 
 
 def _is_sparse_folder(path):

@@ -125,8 +125,11 @@ std::string message_of(const std::exception& error) {
                                               : message_of_faiss(error.what());
 }
 
-void rethrow_with_prefix(const std::string& prefix) {
-    const std::string front = printable(prefix);
+void rethrow_with_prefix(const std::string& prefix, const std::string& former) {
+    const auto prefixed = [&](const std::string& text) {
+        return printable(prefix) +
+                text.substr(text.starts_with(former) ? former.size() : 0);
+    };
     try {
         throw;
     } catch (const faiss::FaissException& e) {
@@ -135,19 +138,19 @@ void rethrow_with_prefix(const std::string& prefix) {
         if (type == typeid(VectorError)) {
             const auto& about = dynamic_cast<const VectorError&>(e);
             throw VectorError(
-                    front + about.before,
+                    prefixed(about.before),
                     about.vector,
                     about.after,
                     about.place);
         }
         if (type == typeid(UnsupportedError)) {
-            throw UnsupportedError(front + e.what(), ours->place);
+            throw UnsupportedError(prefixed(e.what()), ours->place);
         }
         if (type == typeid(Error) || type == typeid(faiss::FaissException) ||
             type == typeid(FieldError)) {
             const std::string place =
                     ours ? ours->place : message_and_place(e.what()).second;
-            throw Error(front + printable(message_of(e)), place);
+            throw Error(prefixed(printable(message_of(e))), place);
         }
         throw;
     }

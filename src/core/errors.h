@@ -35,13 +35,16 @@ std::string name_of_function(const std::string& signature);
 std::string message_of(const std::exception& error);
 
 /** Throws the error that is being handled again, with a text in front of its
- * message. Call it in a handler of faiss::FaissException.
+ * message. Call it in a handler of faiss::FaissException. If the message begins
+ * with `former`, the text replaces that.
  *
  * The new error has the class and the data of the old one; errors of FAISS
  * become Errors. Interrupts, and classes that other code has derived, are
  * rethrown unchanged.
  */
-[[noreturn]] void rethrow_with_prefix(const std::string& prefix);
+[[noreturn]] void rethrow_with_prefix(
+        const std::string& prefix,
+        const std::string& former = "");
 
 /// Throws UnsupportedError for a method; `advice` says what to do instead.
 [[noreturn]] void throw_unsupported(

@@ -717,42 +717,44 @@ void IndexFlatKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
     check_before_merge(*this, other);
     check_not_itself(&other == this);
-    rows("IndexFlatKernel::merge_from");
-    if (const auto* source = dynamic_cast<const IndexFlatKernel*>(&other)) {
-        source->rows("IndexFlatKernel::merge_from");
-        const IndexFlatKernel fresh;
-        const std::string mine = fields_to_string(*this, fresh),
-                          others = fields_to_string(*source, fresh);
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                metric_type == source->metric_type && mine == others,
-                "cannot merge: one index is KFlat(%s) with %s, the other KFlat(%s) with %s",
-                mine.c_str(),
-                metric_name(metric_type).c_str(),
-                others.c_str(),
-                metric_name(source->metric_type).c_str());
-    }
     FAISS_EXT_THROW_IF_NOT_FMT(
-            d == other.d && AnyIndex(other).type() == AnyIndex(*this).type(),
-            "cannot merge: expected another %s with the same dimension",
-            AnyIndex(*this).class_name().c_str());
+            AnyIndex(other).type() == AnyIndex(*this).type(),
+            "cannot merge: expected another %s, got %s",
+            AnyIndex(*this).class_name().c_str(),
+            AnyIndex(other).class_name().c_str());
+    const auto& source = dynamic_cast<const IndexFlatKernel&>(other);
+    rows("IndexFlatKernel::merge_from");
+    source.rows("IndexFlatKernel::merge_from");
+    const IndexFlatKernel fresh;
+    const std::string mine = fields_to_string(*this, fresh),
+                      others = fields_to_string(source, fresh);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d == other.d && metric_type == other.metric_type && mine == others,
+            "cannot merge: one index is KFlat(%s) with %d dimensions and %s, the other KFlat(%s) with %d and %s",
+            mine.c_str(),
+            d,
+            metric_name(metric_type).c_str(),
+            others.c_str(),
+            other.d,
+            metric_name(other.metric_type).c_str());
 }
 
 void IndexFlatKernel::merge_from(faiss::Index& other, idx_t add_id) {
     check_not_mapped(bool(mapped), "IndexFlatKernel::merge_from");
-    auto* source = dynamic_cast<IndexFlatKernel*>(&other);
-    if (!source || !source->mapped) {
+    check_compatible_for_merge(other);
+    check_no_add_id(add_id);
+    auto& source = dynamic_cast<IndexFlatKernel&>(other);
+    if (!source.mapped) {
         IndexFlatCodes::merge_from(other, add_id);
         return;
     }
-    check_compatible_for_merge(other);
-    check_no_add_id(add_id);
-    codes.resize((ntotal + source->ntotal) * code_size);
+    codes.resize((ntotal + source.ntotal) * code_size);
     std::copy_n(
-            source->mapped.sequential,
-            source->mapped.size,
+            source.mapped.sequential,
+            source.mapped.size,
             &codes[ntotal * code_size]);
-    ntotal += source->ntotal;
-    source->reset();
+    ntotal += source.ntotal;
+    source.reset();
 }
 
 void IndexFlatKernel::add_sa_codes(

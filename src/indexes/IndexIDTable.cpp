@@ -645,7 +645,7 @@ idx_t IndexIDTableTemplate<IndexT>::change_by(
                     [&](idx_t i) { return order[i]; },
                     [&] { add(*this->index, order); });
         } catch (const faiss::FaissException&) {
-            rethrow_with_prefix(name + ": ");
+            rethrow_with_prefix(name + ": ", named("add") + ": ");
         }
     }
     if (!places.empty()) {

@@ -1022,8 +1022,12 @@ void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
     check_before_merge(*this, other);
     check_not_itself(&other == this);
     const auto* source = dynamic_cast<const IndexIVFPQ4*>(&other);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            source,
+            "cannot merge: expected another IndexIVFPQ4, got %s",
+            AnyIndex(other).class_name().c_str());
     FAISS_EXT_THROW_IF_NOT_MSG(
-            source && d == source->d && metric_type == source->metric_type &&
+            d == source->d && metric_type == source->metric_type &&
                     nlist == source->nlist && M == source->M &&
                     residual == source->residual && mean == source->mean &&
                     centroids == source->centroids &&

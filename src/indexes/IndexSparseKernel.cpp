@@ -569,10 +569,13 @@ void IndexSparseKernel::reset() {
 
 void IndexSparseKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
+    check_before_merge(*this, other);
     check_not_itself(&other == this);
     const auto* source = dynamic_cast<const IndexSparseKernel*>(&other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            source, "cannot merge: expected another IndexSparseKernel");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            source,
+            "cannot merge: expected another IndexSparseKernel, got %s",
+            AnyIndex(other).class_name().c_str());
     const std::string mine = kernel->description(),
                       others = source->kernel->description();
     FAISS_EXT_THROW_IF_NOT_FMT(

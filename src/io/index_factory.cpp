@@ -165,6 +165,11 @@ std::unique_ptr<IndexT> make_registered(
     return index;
 }
 
+/// Throws unless a token consists of a name and arguments.
+void check_syntax(const Token& part) {
+    Spec::parse(part.text, part.begin, part.end);
+}
+
 /// Returns what follows the first part of a string, an index. Throws if it is
 /// missing.
 /// @param expected  the message if it is missing
@@ -174,6 +179,7 @@ Token behind_first(
         const std::vector<std::string>& examples) {
     const Token head = part.split()[0];
     if (head.end == part.end) {
+        check_syntax(head);
         throw_parse_error(*part.text, part.end, expected, examples);
     }
     return {part.text, head.end + 1, part.end};
@@ -695,6 +701,7 @@ std::unique_ptr<Index> make_core(
     if (is_hash(head)) {
         const auto storage_part = storage_behind(parts);
         if (!storage_part) {
+            check_syntax(head);
             const size_t at = parts.size() == 1 ? head.end : parts[2].begin - 1;
             throw_parse_error(
                     *head.text,

@@ -22,6 +22,7 @@
 #include <faiss_ext/kernels/bandwidth.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
+#include "../testing_kernels.h"
 #include "../testing_sparse.h"
 #include "FuzzedChoices.h"
 
@@ -402,21 +403,15 @@ class SparseIndexes {
 };
 
 void fuzz_index(Choices& choose) {
-    static const char* const kernels[] = {
-            "linear",
-            "intersection",
-            "chi2",
-            "js",
-            "hellinger",
-            "jaccard",
-            "cosine",
-            "poly(degree=2)",
-            "gaussian(gamma=0.01)",
-            "laplacian(gamma=0.1)",
-            "expchi2(gamma=3)",
-            "normalized(intersection)"};
+    static const auto kernels =
+            joined(plain_kernels,
+                   {"poly(degree=2)",
+                    "gaussian(gamma=0.01)",
+                    "laplacian(gamma=0.1)",
+                    "expchi2(gamma=3)",
+                    "normalized(intersection)"});
     const idx_t dimensions[] = {1, 5, 40, widest};
-    const char* kernel = kernels[choose.below(std::size(kernels))];
+    const std::string& kernel = kernels[choose.below(std::size(kernels))];
     const idx_t d = dimensions[choose.below(std::size(dimensions))];
     SparseIndexes indexes(choose, kernel, d);
     while (!choose.done()) {
@@ -428,8 +423,7 @@ void fuzz_index(Choices& choose) {
 
 /// Gram matrices and bandwidths.
 void fuzz_kernel(Choices& choose) {
-    static const char* const kernels[] = {
-            "linear", "chi2", "jaccard", "cosine", "laplacian", "expchi2"};
+    static const auto kernels = joined(plain_kernels, {"laplacian", "expchi2"});
     const auto kernel =
             kernel_factory(kernels[choose.below(std::size(kernels))]);
     const idx_t d = choose.below(2) ? widest : 20;

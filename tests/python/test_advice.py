@@ -152,7 +152,7 @@ def test_limits_are_kept():
         faiss_ext.recommend(MANY[:2500], "chi2", seed=-1)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "jaccard", "expchi2"])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "jaccard", "dice", "expchi2"])
 def test_every_kind_of_kernel(kernel):
     found = faiss_ext.recommend(MANY[:2300], kernel, 0.8, progress=False)
     assert found.fits and len(found.tried) > 4
@@ -171,7 +171,7 @@ def test_what_cannot_be_built_is_told():
 
 
 @pytest.mark.parametrize("kernel", [
-    "chi2", "hellinger", "js", "intersection", "cosine", "linear", "gaussian(gamma=0.01)"])
+    "chi2", "hellinger", "js", "intersection", "dice", "cosine", "linear", "gaussian(gamma=0.01)"])
 @pytest.mark.parametrize("d", [3, 64])
 def test_every_candidate_can_be_built(kernel, d):
     x = (MANY[:2300, 20:23] if d == 3 else MANY[:2300]) + 0.01

@@ -543,12 +543,10 @@ def spoilt(name):
         index.storage.remove_ids(np.arange(9))
     elif name == "a shard":
         index = faiss.IndexShards(16, False, True)
-        index.own_fields = False
         parts = [filled("KFlat(linear)") for _ in range(2)]
         for part in parts:
             index.add_shard(part)
         parts[0].add(x)
-        index.parts = parts
     elif name.startswith("efSearch"):
         index = filled("HNSW8,KFlat(linear)")
         index.hnsw.efSearch = 0 if name.endswith("0") else 2**24 + 1

@@ -182,12 +182,25 @@ def test_selectors_stay_with_their_owner():
         assert selector.this.own()
 
 
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "AHK64(chi2),BIVF16,Refine(KFlat(chi2))"])
+def test_sets_of_ids(string):
+    index = filled(string, np.arange(N) + 10)
+    chosen = {12, 700, 15, 2**62}  # the last one is not there
+    for ids in (chosen, frozenset(chosen), {np.int64(id) for id in chosen}):
+        D, I = index.search(QUERIES[:5], 4, filter=ids)
+        assert (np.sort(I) == [-1, 12, 15, 700]).all()
+        np.testing.assert_array_equal(D, index.search(QUERIES[:5], 4, filter=list(chosen))[0])
+    assert (index.search(QUERIES[:5], 4, filter=set())[1] == -1).all()
+
+
 @pytest.mark.parametrize("filter, error, text", [
-    ("even", TypeError, "must be an array of ids"), (3, TypeError, "must be an array of ids"),
-    (np.ones((3, 2), bool), TypeError, "must be an array of ids"), ([1.5], TypeError, "integers"),
+    ({"a"}, TypeError, "integers"), ({False, True}, TypeError, "integers"),
+    ({2**63}, ValueError, "id 9223372036854775808 is too large"),
+    ("even", TypeError, "must be an array or set of ids"), (3, TypeError, "must be an array or set of ids"),
+    (np.ones((3, 2), bool), TypeError, "must be an array or set of ids"), ([1.5], TypeError, "integers"),
     (np.ones(7, bool), ValueError, "has 7 values, expected one for each id"), (["a"], TypeError, "integers"),
     (lambda ids: ids[:3] > 0, TypeError, "must return a boolean array"), (lambda ids: ids, TypeError, "must return a boolean"),
-    (range(0, 2**70, 2**64), ValueError, "64-bit integers"), (int, TypeError, "must be an array of ids")])
+    (range(0, 2**70, 2**64), ValueError, "64-bit integers"), (int, TypeError, "must be an array or set of ids")])
 def test_wrong_filters(filter, error, text):
     for index in (filled("KFlat(chi2)"), filled("IDMap,AHK64(chi2),BFlat", np.arange(N) + 10)):
         with pytest.raises(error, match=text):

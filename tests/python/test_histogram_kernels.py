@@ -72,10 +72,16 @@ def jaccard(x, y):
     return shared / np.maximum(x[:, None], y[None]).sum(axis=2)
 
 
+def dice(x, y):
+    """By SciPy's Bray-Curtis distance."""
+    return 1 - cdist(x, y, "braycurtis")
+
+
 # string, and the value in double precision
 KERNELS = {
     **ADDITIVE,
     "jaccard": jaccard,
+    "dice": dice,
     # scikit-learn: exp(-gamma * sum); here exp(-sum / gamma)
     "expchi2(gamma=2)": lambda x, y: chi2_kernel(x, y, gamma=1 / 2),
     "expchi2(gamma=0.25)": lambda x, y: chi2_kernel(x, y, gamma=4),

@@ -99,6 +99,7 @@ def test_gram_takes_arrays_of_any_type_and_layout(digits, convert):
     ("intersection", faiss_ext.IntersectionKernel),
     ("js", faiss_ext.JensenShannonKernel),
     ("jaccard", faiss_ext.JaccardKernel),
+    ("dice", faiss_ext.DiceKernel),
     ("hellinger", faiss_ext.HellingerKernel),
     ("cosine", faiss_ext.CosineKernel),
     ("expchi2(gamma=0.5)", lambda: faiss_ext.ExpChi2Kernel(0.5)),

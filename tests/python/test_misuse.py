@@ -1615,11 +1615,17 @@ def test_filters_that_a_part_of_faiss_does_not_support(string, part):
     ("Concurrent,Flat", "Concurrent,SQ8", "IndexFlat cannot take the vectors of IndexScalarQuantizer"),
     ("SQ8,Refine(KFlat(chi2))", "Flat,Refine(KFlat(chi2))", "IndexScalarQuantizer cannot take the vectors of IndexFlat"),
     ("HKM1(chi2),Flat", "KFlat(chi2)", "expected another index with the same transformations, got one of class IndexFlatKernel"),
-    ("HKM1(chi2),HNSW8", "HKM1(chi2),HNSW8", "IndexHNSWFlat does not support merge_from; add the vectors of both to one index")])
-def test_merges_that_faiss_refuses_say_why(to, other, message):
+    ("HKM1(chi2),HNSW8", "HKM1(chi2),HNSW8", "IndexHNSWFlat does not support merge_from; add the vectors of both to one index"),
+    ("KFlat(chi2)", "KFlat(chi2,store=sparse)", "expected another IndexFlatKernel, got IndexSparseKernel"),
+    ("KFlat(chi2,store=sparse)", "KFlat(chi2)", "expected another IndexSparseKernel, got IndexFlatKernel"),
+    ("KFlat(chi2)", "HNSW8,KFlat(chi2)", "expected another IndexFlatKernel, got IndexHNSWKernel"),
+    ("KFlat(chi2)", "Flat", "expected another IndexFlatKernel, got IndexFlat"),
+    ("KIVF2", "KFlat(chi2)", "expected another IndexIVFPQ4, got IndexFlatKernel"),
+    ("KFlat(chi2,store=f16)", "KFlat(chi2)", r"one index is KFlat\(chi2,store=f16\) with .* the other KFlat\(chi2\)")])
+def test_merges_of_different_indexes_say_why(to, other, message):
     x = histograms(300)
     one, two = filled(to, x), filled(other, x)
-    for call in (lambda: one.merge_from(two), lambda: one.check_compatible_for_merge(two)):
+    for call in (lambda: one.merge_from(two), lambda: one.merge_from(two, 5), lambda: one.check_compatible_for_merge(two)):
         with pytest.raises(RuntimeError, match=f"^cannot merge: .*{message}"):
             call()
     assert one.ntotal == two.ntotal == 300
@@ -1854,7 +1860,7 @@ def test_merges_with_itself(make, string, removes):
 @pytest.mark.parametrize("copied", [False, True])
 @pytest.mark.parametrize("string", [
     "KIVF16", "HKM1(chi2),IVF16,Flat", "HKM1(chi2),IVF16,SQ8", "HKM1(chi2),PCAR8,KIVF16,Refine(KFlat(chi2))",
-    "Concurrent,IVF16,Flat", "AHK32(chi2),BIVF8", "SH32,BFlat", "HKM1(chi2),SQ8", "KFlat(gaussian)"])
+    "Concurrent,IVF16,Flat", "AHK32(chi2),BIVF8", "SH32,BFlat", "HKM1(chi2),SQ8", "KFlat(gaussian)", "KFlat(gaussian,store=sparse)"])
 def test_merges_of_untrained_indexes(string, copied):
     one, x = faiss.index_factory(16, string), histograms(700)
     two = faiss.clone_index(one) if copied else faiss.index_factory(16, string)
@@ -1869,6 +1875,17 @@ def test_merges_of_untrained_indexes(string, copied):
     one.train(x)
     one.add(x)
     assert one.ntotal == 700
+
+
+@pytest.mark.parametrize("make, string", [
+    (faiss_ext.IndexFlatKernel, "KFlat(chi2)"), (faiss_ext.IndexSparseKernel, "KFlat(chi2,store=sparse)")])
+def test_merges_do_not_lose_ids(make, string):
+    x = histograms(3)
+    one, two = make(D, faiss_ext.kernel_factory("chi2")), faiss.index_factory(D, string)
+    two.add_with_ids(x, [7, 8, 9])
+    with pytest.raises(RuntimeError, match="cannot merge: the other index has a table of ids"):
+        one.merge_from(two)
+    assert one.ntotal == 0 and two.contains([7, 8, 9]).all()
 
 
 @pytest.mark.parametrize("string", ["Concurrent,Flat", "Concurrent,SQ8"])
@@ -2007,7 +2024,7 @@ def test_ids_that_are_no_ids(string):
     for name, call in (("update_vectors", lambda: index.update_vectors([2, 4], x[:2])), ("upsert", lambda: index.upsert(x[:2], [2, 14]))):
         with pytest.raises(RuntimeError, match=rf"^Index\w+::{name}: .*vector 1 ") as caught:
             call()
-        assert caught.value.vector == 1
+        assert caught.value.vector == 1 and not re.match(r"(\w+)::\w+: \1::", str(caught.value))
     index.add_with_ids(x[:1], [2**63 - 1])
     with pytest.raises(RuntimeError, match=f"::add: ids up to {2**63 - 2} have been given, which leaves 0 for new vectors, expected at least 1"):
         index.add(x[:1])

@@ -97,7 +97,8 @@ VALUES = {
     "cosine": angles,
     "hellinger": lambda x: np.sqrt(x) @ np.sqrt(x).T,
     "chi2": lambda x: np.array([np.nansum(2 * a * x / (a + x + (a + x == 0)), axis=1) for a in x.astype("float64")]),
-    "jaccard": lambda x: np.array([np.minimum(a, x).sum(1) / np.maximum(a, x).sum(1) for a in x.astype("float64")])}
+    "jaccard": lambda x: np.array([np.minimum(a, x).sum(1) / np.maximum(a, x).sum(1) for a in x.astype("float64")]),
+    "dice": lambda x: np.array([2 * np.minimum(a, x).sum(1) / (a + x).sum(1) for a in x.astype("float64")])}
 
 
 @pytest.mark.parametrize("kernel", VALUES)

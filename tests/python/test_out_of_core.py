@@ -434,7 +434,7 @@ def test_a_file_that_is_wrong(files):
     bad = X.copy()
     bad[1234, 5] = np.nan
     np.save(files / "nan.npy", bad)
-    with pytest.raises(VectorFileError, match="component 5 of vector 1234 is NaN") as caught:
+    with pytest.raises(VectorFileError, match="component 5 of vector 1234 is nan") as caught:
         faiss_ext.build_from(files / "nan.npy", "Flat", progress=False)
     assert caught.value.vector == 1234
     bad[1234, 5] = -1

@@ -154,6 +154,33 @@ def test_bars_of_tqdm():
     assert all(b.closed for b in bars)
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_bars_are_ended_before_an_error_is_shown(monkeypatch, is_terminal):
+    pytest.importorskip("tqdm")
+
+    def fail(self, rival):
+        raise ValueError("a mistake")
+
+    stream = io.StringIO()
+    stream.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(faiss_ext.advice.Contender, "take_turns", fail)
+    for work in (lambda: faiss_ext.recommend(many[:500], "linear"), functools.partial(fail_while_counting, 3)):
+        try:
+            work()
+        except ValueError:  # its traceback keeps the frames alive
+            print("a mistake", file=sys.stderr)
+    for begin in stream.getvalue().split("a mistake\n")[:-1]:
+        assert begin.startswith("\r")
+        assert begin.endswith(" \r" if is_terminal else "\n")
+
+
+def fail_while_counting(total):
+    with progress.counting("vectors", total) as count:
+        count(1)
+        raise ValueError("a mistake")
+
+
 def test_bars_that_tqdm_does_not_show(slow, monkeypatch):
     tqdm = pytest.importorskip("tqdm")
     monkeypatch.setattr(tqdm, "tqdm", functools.partial(tqdm.tqdm, disable=True))

@@ -281,7 +281,7 @@ def test_filters(string, filter):
 
 
 @pytest.mark.parametrize("filter, error, text", [
-    (3, TypeError, "ShardedIndex.search: filter must be an array of ids"), ([1.5], TypeError, "integers"),
+    (3, TypeError, "ShardedIndex.search: filter must be an array or set of ids"), ([1.5], TypeError, "integers"),
     (np.ones(N - 1, bool), ValueError, "has 1,499 values, expected one for each id from 0 to 1,499"),
     (lambda ids: ids, TypeError, "must return a boolean array"), (range(0, 2**70, 2**64), ValueError, "64-bit integers")])
 def test_wrong_filters(filter, error, text):
@@ -433,7 +433,7 @@ def test_all_partitions_that_fail_are_named():
     bad[0][3, 5], bad[2][7, 9] = np.nan, -1
     with pytest.raises(ShardError) as caught:
         built(bad, REFINED)
-    assert "partition array 0: component 5 of vector 3 is NaN" in str(caught.value)
+    assert "partition array 0: component 5 of vector 3 is nan" in str(caught.value)
     assert "partition array 2: RuntimeError: IndexFlatKernel::add: component 9 of vector 7 is -1" in str(caught.value)
     assert "array 1" not in str(caught.value)
 

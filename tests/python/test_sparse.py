@@ -309,6 +309,27 @@ def test_too_many_columns_are_refused_before_dense_copies(string):
         index.train(x)
 
 
+@pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist, np.asfortranarray, sparse.csr_array, sparse.csc_array, sparse.coo_matrix])
+def test_numbers_too_large_for_float32_are_shown(form):
+    x = np.random.default_rng(1).random((300, D))
+    x[7, 3] = -1e300
+    index = faiss.index_factory(D, "KFlat(cosine,store=sparse)")
+    index.add(x[:5])
+    kernel = faiss_ext.kernel_factory("cosine")
+    # recommend takes rows in another order
+    for call in (index.add, lambda x: index.search(x, 1), kernel.gram, lambda x: kernel.gram(np.ones((2, D)), x),
+                 lambda x: faiss_ext.near_duplicates(x, 0.5, "cosine"), lambda x: faiss_ext.recommend(x, kernel, progress=False)):
+        with pytest.raises(RuntimeError, match=r"component 3 of vector 7 is -1e\+300, too large for float32; expected at most 3.4e38") as caught:
+            call(form(x))
+        assert caught.value.vector == 7
+    assert index.ntotal == 5
+    x[7, 3] = np.finfo("float32").max
+    assert kernel.gram(form(x[7:8])) == pytest.approx(1)
+    x[7, 3] = np.inf
+    with pytest.raises(RuntimeError, match="component 3 of vector 7 is inf, expected a finite number"):
+        index.add(form(x))
+
+
 def test_auto_is_sparse():
     index = faiss.index_factory(D, "KFlat(jaccard,store=auto)")
     assert isinstance(index, faiss_ext.IndexSparseKernel)
@@ -334,7 +355,7 @@ SUMS = 2 * 40 * 2.0 ** -24
 
 @pytest.mark.parametrize("kernel, rtol", [
     ("chi2", SUMS), ("js", SUMS), ("intersection", SUMS), ("hellinger", SUMS), ("linear", SUMS), ("jaccard", 2 * SUMS),
-    ("cosine", 3 * SUMS), ("laplacian(gamma=1)", 2 * SUMS), ("gaussian(gamma=1)", 2 * SUMS), ("normalized(chi2)", 3 * SUMS)])
+    ("dice", 2 * SUMS), ("cosine", 3 * SUMS), ("laplacian(gamma=1)", 2 * SUMS), ("gaussian(gamma=1)", 2 * SUMS), ("normalized(chi2)", 3 * SUMS)])
 def test_kernel_matrices(kernel, rtol):
     x, y = counts(90, 1), counts(30, 2)
     kernel = faiss_ext.kernel_factory(kernel)
@@ -565,7 +586,7 @@ def test_svmlight_files_have_their_own_columns(tmp_path):
         np.testing.assert_allclose(found.toarray(), rows.toarray()[:, :found.shape[1]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", ["jaccard", "cosine"])
+@pytest.mark.parametrize("kernel", ["jaccard", "dice", "cosine"])
 @pytest.mark.parametrize("has_equal_weights", [True, False])
 def test_lists_of_several_blocks(kernel, has_equal_weights):
     """Rows of equal weight are in blocks of 32,768, others in blocks of 4,096; the columns are close to each other but for one."""
@@ -585,7 +606,8 @@ def test_lists_of_several_blocks(kernel, has_equal_weights):
     D, I = index.search(csr(q.data, q.indices, q.indptr, d), 10)
     shared = (q @ x[: n - 1].T).toarray()
     sizes, of_queries = x[: n - 1].getnnz(axis=1), q.getnnz(axis=1)[:, None]
-    values = shared / (of_queries + sizes - shared if kernel == "jaccard" else np.sqrt(of_queries * sizes))
+    both = {"jaccard": of_queries + sizes - shared, "dice": (of_queries + sizes) / 2, "cosine": np.sqrt(of_queries * sizes)}
+    values = shared / both[kernel]
     np.testing.assert_allclose(D, -np.sort(-values, axis=1)[:, :10], rtol=1e-5)
     np.testing.assert_allclose(np.take_along_axis(values, I, axis=1), D, rtol=1e-5)
 

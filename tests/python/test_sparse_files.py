@@ -139,6 +139,25 @@ def test_errors_name_file_row_and_column(tmp_path):
         faiss_ext.build_from(tmp_path / "y.npz", "KFlat(chi2)", progress=False)
 
 
+def test_matrices_of_anndata_by_name(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    x, path = counts(30, 1), tmp_path / "cells.h5ad"
+    save_h5ad(path, x)
+    with h5py.File(path, "a") as file:
+        file["obsm/pca"] = np.ones((30, 3))
+        file["obs/total"] = np.ones(30)
+        file.copy("X", "layers/counts")
+    np.testing.assert_array_equal(read_vectors(path, "layers/counts").toarray(), x.toarray())
+    assert read_vectors(path, "obsm/pca").shape == (30, 3)
+    for name in ("layers/count", "obs/total", "layers", "X/data"):
+        with pytest.raises(VectorFileError, match=f"h5ad: no matrix '{name}' in it; it has X, layers/counts, obsm/pca$"):
+            read_vectors(path, name)
+    with h5py.File(path, "a") as file:
+        del file["X"]
+    with pytest.raises(VectorFileError, match="no matrix 'X' in it; it has layers/counts, obsm/pca$"):
+        read_vectors(path)
+
+
 @pytest.mark.parametrize("kind", ["npz", "svm", "h5ad"])
 def test_damaged_files(kind, tmp_path):
     path = tmp_path / f"x.{kind}"
