@@ -38,6 +38,7 @@ from .calibration import Calibration, calibrate
 from .distances import kernel_values
 from .clusters import butina_clusters, maxmin_picks
 from .duplicates import near_duplicate_groups, near_duplicates
+from .graphs import threshold_graph
 from .out_of_core import build_from, file_index
 from .progress import show_progress
 from .shard_building import build_shards, open_shards
@@ -64,7 +65,7 @@ __all__ = sorted(
      "build_shards", "butina_clusters", "index_parameters", "index_string", "kernel_values",
      "maxmin_picks", "near_duplicate_groups", "near_duplicates",
      "open_shards", "recommend", "set_index_parameter",
-     "show_progress", "show_versions", "versions"}
+     "show_progress", "show_versions", "threshold_graph", "versions"}
     | {name for name, thing in vars(swigfaiss_ext).items()
        if not name.startswith("_")
        and (inspect.isclass(thing) or inspect.isfunction(thing))

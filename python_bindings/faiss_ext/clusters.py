@@ -1,18 +1,38 @@
 # SPDX-License-Identifier: MIT
 """Clusters of similar vectors, and vectors that are as different as possible."""
 
+from typing import Any, overload
+
+import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import as_integer
-from .duplicates import as_seed, checked, found_pairs
-from .sparse_arrays import is_sparse
+from .advice import as_kernel
+from .arguments import as_integer, as_matrix, shown
+from .duplicates import PackedRows, as_seed
+from .graphs import index_of_codes, neighbours
+from .progress import Steps
+from .sparse_arrays import is_sparse, to_csr
+
+
+@overload
+def butina_clusters(
+    x: "ArrayLike", threshold: float = 0.65, kernel: "str | Kernel" = "jaccard",
+    packed: bool = False, names: None = None
+) -> "tuple[NDArray[np.int64], NDArray[np.int64]]": ...
+
+
+@overload
+def butina_clusters(
+    x: "ArrayLike", threshold: float = 0.65, kernel: "str | Kernel" = "jaccard",
+    packed: bool = False, *, names: "Sequence[str]"
+) -> "tuple[NDArray[np.int64], list[list[str]]]": ...
 
 
 def butina_clusters(
     x: "ArrayLike", threshold: float = 0.65, kernel: "str | Kernel" = "jaccard",
-    packed: bool = False
-) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    packed: bool = False, names: "Sequence[str] | None" = None
+) -> Any:
     """Divides vectors into clusters around vectors with many neighbours.
 
     Neighbours of a vector are the vectors whose kernel value with it reaches
@@ -29,11 +49,14 @@ def butina_clusters(
         The vectors. With `packed=True`, an array of uint8.
     threshold : float
         The least kernel value of neighbours, above 0.
-    kernel : str or Kernel
-        As for `near_duplicates`.
+    kernel : str, Kernel or BitKernel
+        As for `threshold_graph`.
     packed : bool
         Whether each row of x has 8 bits of the vector in a byte, as
         `numpy.packbits` gives. Under jaccard, values are Tanimoto coefficients.
+    names : list or array of str, length n, optional
+        Names of the vectors. With names, the clusters are returned instead of
+        their centres.
 
     Returns
     -------
@@ -41,7 +64,8 @@ def butina_clusters(
         The number of each vector's cluster. Clusters are numbered in the order
         in which they are made.
     centres : int64, shape (number of clusters,)
-        The vector in the centre of each cluster.
+        The vector in the centre of each cluster. With names, a list of clusters
+        instead: the list of each cluster's names, with the centre first.
 
     References
     ----------
@@ -53,32 +77,78 @@ def butina_clusters(
     >>> labels, centres = faiss_ext.butina_clusters(
     ...     fingerprints, 0.65, packed=True)
     >>> sizes = np.bincount(labels)
+
+    Names instead of numbers:
+
+    >>> _, clusters = faiss_ext.butina_clusters(
+    ...     fingerprints, 0.65, packed=True, names=smiles)
+    >>> for centre, *others in clusters:
+    ...     print(centre, len(others))
     """
-    pairs, _, _ = found_pairs(x, threshold, kernel, 0, packed, 0)
-    n = x.shape[0] if is_sparse(x) else len(np.asarray(x))
-    both = np.concatenate([pairs, pairs[:, ::-1]])
-    both = both[np.lexsort((both[:, 1], both[:, 0]))]
-    counts = np.bincount(both[:, 0], minlength=n)
-    ends = np.cumsum(counts)
+    where = "butina_clusters"
+    ends, ids, _ = neighbours(x, threshold, kernel, packed, where)
+    counts = np.diff(ends)
+    n = len(counts)
+    names = as_names(names, n, where)
     labels, centres = np.full(n, -1), []
-    for i in np.lexsort((np.arange(n), counts))[::-1]:
+    for i in np.lexsort((np.arange(n), counts))[::-1].tolist():
         if labels[i] < 0:
-            near = both[ends[i] - counts[i] : ends[i], 1]
+            near = ids[ends[i] : ends[i + 1]]
             labels[near[labels[near] < 0]] = len(centres)
             labels[i] = len(centres)
             centres.append(i)
-    return labels, np.array(centres, "int64")
+    centres = np.array(centres, "int64")
+    return labels, centres if names is None else members(labels, centres, names)
+
+
+def members(labels, centres, names):
+    """The names of each cluster, the centre first."""
+    clusters = [[names[centre]] for centre in centres]
+    for i, label in enumerate(labels):
+        if i != centres[label]:
+            clusters[label].append(names[i])
+    return clusters
+
+
+def as_names(names, n, where):
+    if names is None:
+        return None
+    if isinstance(names, (str, bytes)) or not np.iterable(names):
+        raise TypeError(f"{where}: names must be a list or an array, got "
+                        f"{shown(names)}")
+    names = list(names)
+    if len(names) != n:
+        raise ValueError(f"{where}: expected {n:,} names, one for each vector, "
+                         f"got {len(names):,}")
+    return names
+
+
+@overload
+def maxmin_picks(
+    x: "ArrayLike", n_picks: int, kernel: "str | Kernel" = "jaccard",
+    first: "int | None" = None, packed: bool = False, seed: int = 1234,
+    names: None = None
+) -> "tuple[NDArray[np.int64], NDArray[np.float32]]": ...
+
+
+@overload
+def maxmin_picks(
+    x: "ArrayLike", n_picks: int, kernel: "str | Kernel" = "jaccard",
+    first: "int | None" = None, packed: bool = False, seed: int = 1234,
+    *, names: "Sequence[str]"
+) -> "tuple[list[str], NDArray[np.float32]]": ...
 
 
 def maxmin_picks(
     x: "ArrayLike", n_picks: int, kernel: "str | Kernel" = "jaccard",
-    first: "int | None" = None, packed: bool = False, seed: int = 1234
-) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
+    first: "int | None" = None, packed: bool = False, seed: int = 1234,
+    names: "Sequence[str] | None" = None
+) -> Any:
     """Picks vectors that are as different from each other as possible.
 
     Each pick is the vector whose largest kernel value with the earlier ones is
-    the smallest; of equal ones, the first. The time is proportional to the
-    number of vectors times the number of picks.
+    the smallest; of equal ones, the first. The time is at most proportional to
+    the number of vectors times the number of picks.
 
     Parameters
     ----------
@@ -86,9 +156,9 @@ def maxmin_picks(
         The vectors. With `packed=True`, an array of uint8.
     n_picks : int
         The number of picks, from 1 to n.
-    kernel : str or Kernel
-        A kernel with k(x, x) = 1 for every x, such as jaccard. Bandwidths must
-        be set.
+    kernel : str, Kernel or BitKernel
+        A symmetric kernel with k(x, x) = 1 for every x, such as jaccard.
+        Bandwidths must be set. With `packed=True`, a kernel of bits.
     first : int, optional
         The first pick. By default a random vector.
     packed : bool
@@ -96,11 +166,14 @@ def maxmin_picks(
         `numpy.packbits` gives.
     seed : int
         Seed of the first pick.
+    names : list or array of str, length n, optional
+        Names of the vectors.
 
     Returns
     -------
     picks : int64, shape (n_picks,)
-        The vectors, in the order in which they are picked.
+        The vectors, in the order in which they are picked. With names, a list
+        of their names instead.
     values : float32, shape (n_picks,)
         The largest kernel value of each with the earlier ones; 0 for the first.
 
@@ -115,28 +188,71 @@ def maxmin_picks(
     >>> picks, values = faiss_ext.maxmin_picks(fingerprints, 100, packed=True)
     """
     where = "maxmin_picks"
-    rows, (kernel, *_) = checked(x, 1, kernel, 0, packed, seed, where)
-    n, n_picks = len(rows), as_integer(n_picks, "n_picks", where)
+    vectors = (PickedCodes if packed else PickedVectors)(x, kernel, where)
+    n, n_picks = vectors.index.ntotal, as_integer(n_picks, "n_picks", where)
     if not 1 <= n_picks <= n:
         raise ValueError(f"{where}: n_picks is {n_picks}, expected an integer "
                          f"from 1 to {n}")
-    first = (int(np.random.default_rng(as_seed(seed, where)).integers(n))
-             if first is None else as_integer(first, "first", where))
+    random = int(np.random.default_rng(as_seed(seed, where)).integers(n))
+    first = random if first is None else as_integer(first, "first", where)
     if not 0 <= first < n:
         raise ValueError(f"{where}: first is {first}, expected an integer from "
                          f"0 to {n - 1}")
-    if packed:
-        kernel = swig.bit_kernel_factory(kernel.description())
-        x = rows.codes
-    elif not kernel._has_unit_vectors():
-        raise ValueError(f"{where}: k(x, x) of {kernel.description()} varies, "
-                         "expected a kernel for which it is 1")
+    names = as_names(names, n, where)
     picks, values = np.empty(n_picks, "int64"), np.zeros(n_picks, "float32")
-    largest = np.full(n, -np.inf, "float32")
+    largest, steps = np.full(n, vectors.least, "float32"), Steps("picks", n_picks)
     for i in range(n_picks):
         pick = first if i == 0 else int(np.argmin(largest))
         picks[i] = pick
         values[i] = largest[pick] if i else 0
-        np.maximum(largest, kernel.gram(x[pick : pick + 1], x)[0], out=largest)
+        # no vector has a smaller largest value, so that only values above change
+        ids, found = vectors.above(pick, values[i] if i else vectors.least)
+        largest[ids] = np.maximum(largest[ids], found)
         largest[picks[: i + 1]] = np.inf  # is not picked again
-    return picks, values
+        steps(i + 1)
+    return picks if names is None else [names[i] for i in picks], values
+
+
+class PickedCodes:
+    """Packed bits, from which maxmin_picks picks."""
+
+    least = 0
+
+    def __init__(self, x, kernel, where):
+        self.codes = PackedRows(x, where).codes
+        self.index = index_of_codes(self.codes, kernel, where)
+        one = np.array([1], "uint8")
+        if self.index.kernel(one, one) < 1:
+            raise varies(self.index.kernel, where)
+
+    def above(self, i, value):
+        """The vectors whose kernel value with one of them is above a value, and
+        some others; and the values."""
+        # float32 has rounded the value by less than 64 units of distance
+        radius = min(self.index.distance(float(value)) + 64, 2**30)
+        _, distances, ids = self.index.range_search(self.codes[i : i + 1], radius)
+        return ids, 1 - distances / 2**30
+
+
+class PickedVectors:
+    """Dense or sparse vectors, from which maxmin_picks picks."""
+
+    least = -np.finfo("float32").max
+
+    def __init__(self, x, kernel, where):
+        kernel = as_kernel(kernel)
+        if not kernel._has_unit_vectors():
+            raise varies(kernel, where)
+        self.x = to_csr(x, where) if is_sparse(x) else as_matrix(x, where)
+        make = swig.IndexSparseKernel if is_sparse(x) else swig.IndexFlatKernel
+        self.index = make(self.x.shape[1], kernel, faiss.METRIC_INNER_PRODUCT)
+        self.index.add(self.x)
+
+    def above(self, i, value):
+        _, values, ids = self.index.range_search(self.x[i : i + 1], float(value))
+        return ids, values
+
+
+def varies(kernel, where):
+    return ValueError(f"{where}: k(x, x) of {kernel.description()} varies, "
+                      "expected a kernel for which it is 1")
