@@ -21,7 +21,8 @@ def threshold_graph(
 
     The graph is symmetric, and no vector has an edge to itself. It has all
     edges. `near_duplicates` gives each pair once, and is faster for many dense
-    vectors, because it may miss a few pairs. Needs SciPy.
+    vectors, because it may miss a few pairs. For DBSCAN and HDBSCAN, which take
+    distances, use `faiss_ext.sklearn.KernelNeighborsTransformer`. Needs SciPy.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ def threshold_graph(
     Returns
     -------
     scipy.sparse.csr_matrix of float32, shape (n, n)
-        The kernel values. The columns of each row ascend.
+        The kernel values; with `packed=True`, rounded by at most 2^-24. The
+        columns of each row ascend.
 
     Raises
     ------
@@ -55,11 +57,10 @@ def threshold_graph(
 
     Examples
     --------
-    Clusters of DBSCAN, whose distance is 1 minus the kernel value:
+    The vectors that are connected with each other:
 
     >>> graph = faiss_ext.threshold_graph(fingerprints, 0.7, packed=True)
-    >>> graph.data = 1 - graph.data
-    >>> labels = DBSCAN(eps=0.3, metric="precomputed").fit_predict(graph)
+    >>> number, labels = scipy.sparse.csgraph.connected_components(graph)
     """
     from scipy.sparse import csr_matrix
 
