@@ -44,7 +44,8 @@ PYTHON_LAYERS = [
     "files sources build_folder out_of_core shard_folder shards cluster "
     "shard_building",
     # tools
-    "environment advice calibration duplicates graphs clusters sklearn command_line",
+    "environment advice calibration duplicates graphs clusters picks sklearn "
+    "command_line",
     # the package
     "__init__ __main__",
 ]

@@ -36,9 +36,10 @@ from .environment import show_versions, versions
 from .advice import Recommendation, recommend
 from .calibration import Calibration, calibrate
 from .distances import kernel_values
-from .clusters import butina_clusters, maxmin_picks
+from .clusters import butina_clusters
 from .duplicates import near_duplicate_groups, near_duplicates
 from .graphs import threshold_graph
+from .picks import maxmin_picks
 from .out_of_core import build_from, file_index
 from .progress import show_progress
 from .shard_building import build_shards, open_shards

@@ -149,6 +149,22 @@ def test_all_vectors_can_be_picked():
     assert sorted(picks) == list(range(15)) and (values[3:] == 1).all()
 
 
+@pytest.mark.parametrize("form", ["packed", "dense"])
+def test_picks_of_many_vectors(form):
+    """So many that most are compared with few picks; some picks are equal vectors."""
+    bits = random_bits(9000, 64, seed=1)
+    codes = np.packbits(bits, axis=1)
+    picks, values = faiss_ext.maxmin_picks(
+        codes if form == "packed" else bits.astype("float32"), 400, first=5, packed=form == "packed")
+    kernel = faiss_ext.bit_kernel_factory("jaccard")
+    largest = kernel.gram(codes[5:6], codes)[0]
+    largest[5] = np.inf
+    for pick, value in zip(picks[1:], values[1:]):
+        assert pick == np.argmin(largest) and abs(value - largest[pick]) < 1e-6
+        largest = np.maximum(largest, kernel.gram(codes[pick : pick + 1], codes)[0])
+        largest[pick] = np.inf
+
+
 def test_maxmin_of_rdkit():
     pickers = pytest.importorskip("rdkit.SimDivFilters.rdSimDivPickers")
     bit_vect = pytest.importorskip("rdkit.DataStructs").ExplicitBitVect
