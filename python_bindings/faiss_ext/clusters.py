@@ -1,32 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Clusters of similar vectors."""
 
-from typing import Any, overload
-
 import numpy as np
 
 from .arguments import as_names
 from .graphs import neighbours
 
 
-@overload
 def butina_clusters(
-    x: "ArrayLike", threshold: float = 0.65, kernel: "str | Kernel" = "jaccard",
-    packed: bool = False, names: None = None
-) -> "tuple[NDArray[np.int64], NDArray[np.int64]]": ...
-
-
-@overload
-def butina_clusters(
-    x: "ArrayLike", threshold: float = 0.65, kernel: "str | Kernel" = "jaccard",
-    packed: bool = False, *, names: "Sequence[str]"
-) -> "tuple[NDArray[np.int64], list[list[str]]]": ...
-
-
-def butina_clusters(
-    x: "ArrayLike", threshold: float = 0.65, kernel: "str | Kernel" = "jaccard",
-    packed: bool = False, names: "Sequence[str] | None" = None
-) -> Any:
+    x: "ArrayLike", threshold: float = 0.65,
+    kernel: "str | Kernel | BitKernel" = "jaccard",
+    packed: bool = False, names: "ArrayLike | None" = None
+) -> "tuple[NDArray[np.int64], NDArray[np.int64] | list[list[str]]]":
     """Divides vectors into clusters around vectors with many neighbours.
 
     Neighbours of a vector are the vectors whose kernel value with it reaches

@@ -14,9 +14,9 @@ BATCH = 1000  # codes of a range search
 
 
 def threshold_graph(
-    x: "ArrayLike", threshold: float = 0.8, kernel: "str | Kernel" = "jaccard",
-    packed: bool = False
-) -> "csr_matrix":
+    x: "ArrayLike", threshold: float = 0.8,
+    kernel: "str | Kernel | BitKernel" = "jaccard", packed: bool = False
+) -> "Any":
     """Makes the graph of the vectors whose kernel value reaches a threshold.
 
     The graph is symmetric, and no vector has an edge to itself. It has all

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Vectors that are as different from each other as possible."""
 
-from typing import Any, overload
-
 import faiss
 import numpy as np
 
@@ -17,27 +15,12 @@ from .sparse_arrays import is_sparse, to_csr
 BATCH = 100  # queries of a range search
 
 
-@overload
 def maxmin_picks(
-    x: "ArrayLike", n_picks: int, kernel: "str | Kernel" = "jaccard",
+    x: "ArrayLike", n_picks: int,
+    kernel: "str | Kernel | BitKernel" = "jaccard",
     first: "int | None" = None, packed: bool = False, seed: int = 1234,
-    names: None = None
-) -> "tuple[NDArray[np.int64], NDArray[np.float32]]": ...
-
-
-@overload
-def maxmin_picks(
-    x: "ArrayLike", n_picks: int, kernel: "str | Kernel" = "jaccard",
-    first: "int | None" = None, packed: bool = False, seed: int = 1234,
-    *, names: "Sequence[str]"
-) -> "tuple[list[str], NDArray[np.float32]]": ...
-
-
-def maxmin_picks(
-    x: "ArrayLike", n_picks: int, kernel: "str | Kernel" = "jaccard",
-    first: "int | None" = None, packed: bool = False, seed: int = 1234,
-    names: "Sequence[str] | None" = None
-) -> Any:
+    names: "ArrayLike | None" = None
+) -> "tuple[NDArray[np.int64] | list[str], NDArray[np.float32]]":
     """Picks vectors that are as different from each other as possible.
 
     Each pick is the vector whose largest kernel value with the earlier ones is
