@@ -47,8 +47,9 @@ PYTHON_LAYERS = [
     # names of vectors, and their files
     "names name_files fingerprint_files",
     # tools
-    "environment advice calibration duplicates clusters sklearn name_lists "
-    "fingerprint_builds named_vectors result_files result_tables command_line",
+    "environment advice calibration duplicates graphs clusters picks sklearn "
+    "name_lists fingerprint_builds named_vectors result_files result_tables "
+    "command_line",
     # the package
     "__init__ __main__",
 ]

@@ -36,12 +36,14 @@ from .environment import show_versions, versions
 from .advice import Recommendation, recommend
 from .calibration import Calibration, calibrate
 from .distances import kernel_values
-from .clusters import butina_clusters, maxmin_picks
+from .clusters import butina_clusters
 from .duplicates import near_duplicate_groups, near_duplicates
 from .fingerprint_files import (
     Fingerprints, fingerprint_batches, read_fingerprints, write_fps)
 from .name_files import read_names, write_index
 from .names import Names
+from .graphs import threshold_graph
+from .picks import maxmin_picks
 from .out_of_core import build_from, file_index
 from .progress import show_progress
 from .shard_building import build_shards, open_shards
@@ -69,7 +71,8 @@ __all__ = sorted(
      "index_parameters", "index_string", "kernel_values", "maxmin_picks",
      "near_duplicate_groups", "near_duplicates", "open_shards",
      "read_fingerprints", "read_names", "recommend", "set_index_parameter",
-     "show_progress", "show_versions", "versions", "write_fps"}
+     "show_progress", "show_versions", "threshold_graph", "versions",
+     "write_fps"}
     | {name for name, thing in vars(swigfaiss_ext).items()
        if not name.startswith("_")
        and (inspect.isclass(thing) or inspect.isfunction(thing))

@@ -195,6 +195,20 @@ def as_integer(value, name, where):
             f"{where}: {name} must be an integer, got {shown(value)}") from None
 
 
+def as_names(names, n, where):
+    """The names of n vectors as a list; None if there are none."""
+    if names is None:
+        return None
+    if isinstance(names, (str, bytes)) or not np.iterable(names):
+        raise TypeError(f"{where}: names must be a list or an array, got "
+                        f"{shown(names)}")
+    names = list(names)
+    if len(names) != n:
+        raise ValueError(f"{where}: expected {n:,} names, one for each vector, "
+                         f"got {len(names):,}")
+    return names
+
+
 def as_other_index(value, name, where):
     if not isinstance(value, (faiss.Index, faiss.IndexBinary)):
         raise TypeError(f"{where}: {name} must be an index, got {shown(value)}")

@@ -76,6 +76,7 @@ def near_duplicates(
     See Also
     --------
     near_duplicate_groups : the groups of vectors that the pairs connect
+    threshold_graph : all pairs as a symmetric sparse matrix
 
     Examples
     --------
@@ -92,10 +93,9 @@ def near_duplicates(
     return found_pairs(x, threshold, kernel, missed, packed, seed)[:2]
 
 
-def found_pairs(x, threshold, kernel, missed, packed, seed):
+def found_pairs(x, threshold, kernel, missed, packed, seed, where="near_duplicates"):
     """What near_duplicates returns, and a bound of the probability that a pair
     is missing; 0 if the search was exact."""
-    where = "near_duplicates"
     rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
     find = swig._near_duplicates_packed_c if packed else swig._near_duplicates_c
     result = faiss.RangeSearchResult(len(rows))

@@ -2,7 +2,9 @@
 """Progress of long operations."""
 
 import contextlib
+import functools
 import sys
+import threading
 
 from . import swigfaiss_ext as swig
 from .timing import Stopwatch
@@ -181,12 +183,40 @@ def counting(description, total, show=True, unit="vector"):
             yield shown.update
 
 
+class Blocks(threading.local):
+    """The functions of this thread's blocks of show_progress."""
+
+    def __init__(self):
+        self.functions = []
+
+
+blocks = Blocks()
+
+
+class Steps:
+    """Reports the steps of a loop in Python to the newest show_progress of this
+    thread, as C++ does for its own loops."""
+
+    interval = 0.1
+
+    def __init__(self, task, total):
+        self.task, self.total = task, total
+        self.stopwatch, self.is_shown = Stopwatch(), False
+
+    def __call__(self, done):
+        is_due = self.stopwatch.seconds >= self.interval
+        if blocks.functions and (is_due or self.is_shown and done == self.total):
+            self.stopwatch, self.is_shown = Stopwatch(), True
+            blocks.functions[-1](self.task, done, self.total)
+
+
 @contextlib.contextmanager
 def show_progress(function=None):
     """Shows the progress of long calls of faiss_ext.
 
-    These are training, adding, encoding, mapping, and building graphs and
-    lists. Searches show the encoding or mapping of their queries.
+    These are training, adding, encoding, mapping, building graphs and lists,
+    clusters and diverse picks. Searches show the encoding or mapping of their
+    queries.
 
     >>> with faiss_ext.show_progress():
     ...     index.train(x)
@@ -214,9 +244,13 @@ def show_progress(function=None):
     elif not callable(function):
         raise TypeError(f"show_progress: {function!r} is not callable")
     scope = swig._ProgressScope(function)
+    functions = blocks.functions  # the block may end on another thread
+    block = functools.partial(function)  # equal to no other block
+    functions.append(block)
     try:
         yield
     finally:
+        functions.remove(block)
         scope.end()
         if shown is not None:
             shown.close()

@@ -28,12 +28,16 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
-from .arguments import as_array, python_number
+from . import swigfaiss_ext as swig
+from .arguments import as_any_codes, as_array, python_number
+from .index_tree import part_that_compares
 from .out_of_core import takes_one_add_only
 from .parameters import index_parameters, set_index_parameter
+from .sparse_arrays import sparse_of_bits
 from .sparse_vectors import takes_sparse, why_not_sparse
 
 __all__ = ["KernelNeighbors", "KernelNeighborsTransformer"]
@@ -99,6 +103,42 @@ def _distances(squared):
     return np.sqrt(np.maximum(squared, 0) + 0.0, dtype="float64")
 
 
+def _binary_index(bits, string):
+    """The binary index of a string, or None if it describes no binary index."""
+    try:
+        return faiss.index_binary_factory(bits, string)
+    except RuntimeError:
+        if string.startswith("B"):  # the names of binary indexes
+            raise
+        return None
+
+
+def _edges(graph):
+    """The two ends of each edge, and its weight."""
+    ends = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    return ends, graph.indices, graph.data
+
+
+def _symmetric_graph(i, j, weights, n, diagonal):
+    """The graph of edges in both directions, with a weight on the diagonal.
+
+    Of two weights of an edge, the smaller one is taken. The weights of each row
+    ascend. SciPy's maximum and + would drop edges of weight 0.
+    """
+    apart = i != j
+    i, j, weights = i[apart], j[apart], weights[apart]
+    rows = np.concatenate([i, j, np.arange(n)])
+    columns = np.concatenate([j, i, np.arange(n)])
+    weights = np.concatenate([weights, weights, np.full(n, diagonal)])
+    order = np.lexsort((weights, columns, rows))
+    rows, columns, weights = rows[order], columns[order], weights[order]
+    first = np.append(True, (np.diff(rows) != 0) | (np.diff(columns) != 0))
+    rows, columns, weights = rows[first], columns[first], weights[first]
+    order = np.lexsort((weights, rows))
+    ends = np.searchsorted(rows, np.arange(n + 1))
+    return csr_matrix((weights[order], columns[order], ends), shape=(n, n))
+
+
 def _object_array(arrays):
     result = np.empty(len(arrays), dtype=object)
     result[:] = arrays
@@ -116,7 +156,8 @@ class _IndexNeighbors(
         ----------
         X : array_like or sparse matrix, shape (n_samples, n_features)
             Training vectors, which are converted to float32. Sparse vectors need
-            an index that takes them, such as KFlat(chi2,store=sparse).
+            an index that takes them, such as KFlat(chi2,store=sparse). With
+            packed=True, an array of uint8.
         y : ignored
             Present for compatibility with scikit-learn.
 
@@ -128,12 +169,13 @@ class _IndexNeighbors(
         self._check_parameters()
         X = self._vectors(X, reset=True)
         with _threads(self.n_jobs):
-            index = faiss.index_factory(X.shape[1], self.index)
+            index = self._new_index(X.shape[1])
             if issparse(X) and not takes_sparse(index):
                 raise TypeError(why_not_sparse(self.index))
             _set_search_parameters(index, self.parameters or {})
+            rows = self._rows(X, index)
             try:
-                index.train(X)
+                index.train(rows)
             except RuntimeError as error:
                 if X.shape[0] > 1:
                     raise
@@ -141,7 +183,7 @@ class _IndexNeighbors(
                 raise ValueError(
                     f"the index {self.index!r} cannot be trained on 1 sample: "
                     f"{error}") from error
-            index.add(X)
+            index.add(rows)
         self.index_ = index
         self.n_samples_fit_ = self._n_features_out = X.shape[0]
         self._fit_X = X
@@ -198,7 +240,7 @@ class _IndexNeighbors(
         together = (vstack([self._fit_X, X], format="csr") if issparse(X)
                     else np.concatenate([self._fit_X, X]))
         with _threads(self.n_jobs):
-            self.index_.add(X)
+            self.index_.add(self._rows(X, self.index_))
         self.n_samples_fit_ = self._n_features_out = together.shape[0]
         self._fit_X = together
         return self
@@ -217,15 +259,49 @@ class _IndexNeighbors(
         if values:
             _set_search_parameters(self.index_, values)
 
+    def _new_index(self, width):
+        """An index for rows of so many components, or of bytes if packed."""
+        try:
+            return faiss.index_factory(width * (8 if self.packed else 1),
+                                       self.index)
+        except RuntimeError:
+            index = _binary_index(8 * width if self.packed else 64, self.index)
+            if index is None:
+                raise
+            if not self.packed:
+                raise TypeError(
+                    f"the index {self.index!r} takes packed bits, as "
+                    "numpy.packbits gives; pass packed=True") from None
+            return index
+
+    def _rows(self, X, index):
+        """The vectors in the form that the index takes."""
+        if not self.packed or isinstance(index, faiss.IndexBinary):
+            return X
+        bits = sparse_of_bits(X)
+        return bits if takes_sparse(index) else bits.toarray()
+
+    def _scale(self):
+        """The factor from distances of the index to squared ones.
+
+        The integers of BKFlat are (1 - k) 2^30, and squared distances 2 - 2k.
+        """
+        kind = swig._distance_kind(part_that_compares(self.index_))
+        return 2 / 2**30 if kind == "scaled" else 1
+
     def _check_parameters(self):
         if not isinstance(self.index, str):
             raise TypeError(f"index must be a string, got {self.index!r}")
         _as_n_neighbors(self.n_neighbors)
+        if self.radius is not None:
+            _check_radius(self.radius)
         if not isinstance(self.parameters, (dict, type(None))):
             raise TypeError(
                 f"parameters must be a dict, got {self.parameters!r}")
 
     def _takes_sparse(self):
+        if self.packed:
+            return False
         try:
             return takes_sparse(faiss.index_factory(64, self.index))
         except (RuntimeError, TypeError, ValueError):
@@ -238,7 +314,7 @@ class _IndexNeighbors(
             return tags
 
     def _vectors(self, X, reset):
-        """X in the form that the index takes.
+        """X as an array or sparse matrix of float32, or of uint8 if packed.
 
         With reset, X sets the dimension and is copied, because the estimator
         keeps it.
@@ -247,6 +323,9 @@ class _IndexNeighbors(
             X = as_array(X, type(self).__name__)
         how = {"reset": reset, "dtype": "float32", "order": "C", "copy": reset,
                "accept_sparse": "csr"}
+        if self.packed:
+            as_any_codes(X, type(self).__name__)
+            how |= {"dtype": "uint8", "accept_sparse": False}
         if hasattr(validation, "validate_data"):  # since scikit-learn 1.6
             return validation.validate_data(self, X, **how)
         return self._validate_data(X, **how)
@@ -311,7 +390,9 @@ class _IndexNeighbors(
                 f"n_samples_fit = {self.n_samples_fit_}, "
                 f"n_samples = {X.shape[0]}")
         with _threads(self.n_jobs):
-            squared, indices = self.index_.search(X, k + without_self)
+            found, indices = self.index_.search(
+                self._rows(X, self.index_), k + without_self)
+        squared = found * self._scale()
         if without_self:
             keep = indices != np.arange(X.shape[0])[:, None]
             # if the vector itself was not found, drop the last neighbour
@@ -368,141 +449,6 @@ class _IndexNeighbors(
         _check_mode(mode)
         distances, indices = self.kneighbors(X, n_neighbors)
         return self._graph(distances, indices, mode)
-
-    def _graph(self, distances, indices, mode):
-        """The sparse matrix of neighbours given row by row."""
-        ends = np.cumsum([len(row) for row in indices])
-        weights = np.concatenate(distances)
-        if mode == "connectivity":
-            weights = np.ones_like(weights)
-        return csr_matrix(
-            (weights, np.concatenate(indices), np.append(0, ends)),
-            shape=(len(indices), self.n_samples_fit_))
-
-
-class KernelNeighbors(_IndexNeighbors):
-    """Nearest neighbours under a kernel, with the interface of
-    NearestNeighbors.
-
-    Distances are measured in the kernel's feature space:
-    sqrt(k(x, x) + k(y, y) - 2 k(x, y)), the square root of FAISS's METRIC_L2.
-    Under the linear kernel, and with FAISS's own indexes, they are Euclidean.
-    For codes without re-ranking they are square roots of Hamming distances.
-
-    Parameters
-    ----------
-    index : str, optional
-        A factory string of faiss_ext or FAISS. KFlat(gaussian) is exact,
-        SIK512(gaussian),BFlat,Refine(KFlat(gaussian)) is approximate.
-    n_neighbors : int, optional
-        Default number of neighbours for kneighbors.
-    radius : float, optional
-        Default radius for radius_neighbors.
-    n_jobs : int, optional
-        Number of threads; -1 for all processors. By default FAISS's setting
-        (faiss.omp_set_num_threads).
-    parameters : dict, optional
-        Search parameters by name, such as nprobe, max_codes, k_factor,
-        efSearch, nflip and B. fit sets each one on the outermost part of the
-        index that has it.
-
-    Attributes
-    ----------
-    index_ : faiss.Index
-        The trained index with all training vectors.
-    n_features_in_ : int
-        Dimension of the training vectors.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the training data have names.
-    n_samples_fit_ : int
-        Number of training vectors.
-
-    See Also
-    --------
-    KernelNeighborsTransformer : The graph of neighbours for pipelines, with
-        one more neighbour and a choice of edge weights.
-
-    Notes
-    -----
-    Vectors are float32, and so are FAISS's squared distances. Distances that
-    are small relative to k(x, x) are inaccurate.
-
-    The estimator keeps a copy of the training vectors, for calls without X.
-
-    Errors come from faiss_ext and FAISS, mostly as RuntimeError. Kernels of
-    histograms do not accept negative components. Some indexes, such as
-    HKM1(chi2),PQ16x4fs, cannot search within a radius.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from faiss_ext.sklearn import KernelNeighbors
-    >>> X = load_digits().data
-    >>> neighbors = KernelNeighbors("KFlat(laplacian)", n_neighbors=3)
-    >>> distances, indices = neighbors.fit(X[:1500]).kneighbors(X[1500:])
-    >>> indices.shape
-    (297, 3)
-
-    An approximate search, with k_factor candidates for each result:
-
-    >>> neighbors = KernelNeighbors(
-    ...     "AHK512(chi2),BFlat,Refine(KFlat(chi2))",
-    ...     parameters={"k_factor": 10})
-    >>> neighbors.fit(X).kneighbors_graph().shape
-    (1797, 1797)
-
-    Texts, without a dense copy of their words:
-
-    >>> from sklearn.feature_extraction.text import CountVectorizer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> texts = ["a black cat", "the cat sat", "one black cat", "two dogs"]
-    >>> pipeline = make_pipeline(
-    ...     CountVectorizer(),
-    ...     KernelNeighbors("KFlat(jaccard,store=sparse)", n_neighbors=2))
-    >>> graph = pipeline.fit_transform(texts)
-    >>> sorted(graph[0].indices.tolist())
-    [0, 2]
-    """
-
-    def __init__(
-        self, index: str = "KFlat(gaussian)", *, n_neighbors: int = 5,
-        radius: "float | None" = None, n_jobs: "int | None" = None,
-        parameters: "dict[str, Any] | None" = None
-    ) -> None:
-        self.index = index
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.n_jobs = n_jobs
-        self.parameters = parameters
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        if self.radius is not None:
-            _check_radius(self.radius)
-
-    def transform(self, X: ArrayLike) -> csr_matrix:
-        """Makes the graph of the nearest neighbours of vectors, weighted by
-        distance.
-
-        Parameters
-        ----------
-        X : array_like or sparse matrix, shape (n_queries, n_features)
-            Queries.
-
-        Returns
-        -------
-        scipy.sparse.csr_matrix, shape (n_queries, n_samples_fit_)
-            Each row has n_neighbors entries, in ascending order of distance. A
-            training vector is among its own neighbours.
-
-        Examples
-        --------
-        >>> from faiss_ext.sklearn import KernelNeighbors
-        >>> neighbors = KernelNeighbors("KFlat(linear)", n_neighbors=2)
-        >>> neighbors.fit([[0], [3], [1]]).transform([[4]]).toarray()
-        array([[0., 1., 3.]])
-        """
-        return self.kneighbors_graph(X, mode="distance")
 
     @overload
     def radius_neighbors(
@@ -563,13 +509,19 @@ class KernelNeighbors(_IndexNeighbors):
         X = self._fit_X if X is None else self._vectors(X, reset=False)
         # FAISS returns strictly nearer vectors; here the radius is included.
         # A processor that flushes denormals would take a denormal bound for 0.
+        scale = self._scale()
         with np.errstate(over="ignore"):
-            bound = max(np.nextafter(np.float32(np.float64(radius) ** 2),
+            bound = max(np.nextafter(np.float32(np.float64(radius) ** 2 / scale),
                                      np.float32(np.inf)),
                         np.finfo("float32").tiny)
+        if isinstance(self.index_, faiss.IndexBinary):
+            bound = int(np.ceil(min(bound, np.iinfo("int32").max)))
+        else:
+            bound = float(bound)
         with _threads(self.n_jobs):
-            ends, squared, indices = self.index_.range_search(X, float(bound))
-        ends = ends.astype("int64")
+            ends, found, indices = self.index_.range_search(
+                self._rows(X, self.index_), bound)
+        squared, ends = found * scale, ends.astype("int64")
         if without_self:
             keep = indices != np.repeat(np.arange(X.shape[0]), np.diff(ends))
             squared, indices = squared[keep], indices[keep]
@@ -619,14 +571,151 @@ class KernelNeighbors(_IndexNeighbors):
             X, radius, sort_results=sort_results)
         return self._graph(distances, indices, mode)
 
+    def _graph(self, distances, indices, mode):
+        """The sparse matrix of neighbours given row by row."""
+        ends = np.cumsum([len(row) for row in indices])
+        weights = np.concatenate(distances)
+        if mode == "connectivity":
+            weights = np.ones_like(weights)
+        return csr_matrix(
+            (weights, np.concatenate(indices), np.append(0, ends)),
+            shape=(len(indices), self.n_samples_fit_))
+
+
+class KernelNeighbors(_IndexNeighbors):
+    """Nearest neighbours under a kernel, with the interface of
+    NearestNeighbors.
+
+    Distances are measured in the kernel's feature space:
+    sqrt(k(x, x) + k(y, y) - 2 k(x, y)), the square root of FAISS's METRIC_L2.
+    Under the linear kernel, and with FAISS's own indexes, they are Euclidean.
+    For codes without re-ranking they are square roots of Hamming distances.
+    For BKFlat they are sqrt(2 - 2 k(x, y)).
+
+    Parameters
+    ----------
+    index : str, optional
+        A factory string of faiss_ext or FAISS. KFlat(gaussian) is exact,
+        SIK512(gaussian),BFlat,Refine(KFlat(gaussian)) is approximate.
+    n_neighbors : int, optional
+        Default number of neighbours for kneighbors.
+    radius : float, optional
+        Default radius for radius_neighbors.
+    n_jobs : int, optional
+        Number of threads; -1 for all processors. By default FAISS's setting
+        (faiss.omp_set_num_threads).
+    parameters : dict, optional
+        Search parameters by name, such as nprobe, max_codes, k_factor,
+        efSearch, nflip and B. fit sets each one on the outermost part of the
+        index that has it.
+    packed : bool, optional
+        Whether each row of X has 8 bits of the vector in a byte of uint8, as
+        numpy.packbits gives. Binary indexes, such as BKFlat(jaccard), take
+        packed bits only; the others get vectors of zeros and ones.
+
+    Attributes
+    ----------
+    index_ : faiss.Index or faiss.IndexBinary
+        The trained index with all training vectors.
+    n_features_in_ : int
+        Dimension of the training vectors; the number of bytes if packed.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training data have names.
+    n_samples_fit_ : int
+        Number of training vectors.
+
+    See Also
+    --------
+    KernelNeighborsTransformer : The graph of neighbours for pipelines, with
+        one more neighbour and a choice of edge weights.
+
+    Notes
+    -----
+    Vectors are float32, and so are FAISS's squared distances. Distances that
+    are small relative to k(x, x) are inaccurate.
+
+    The estimator keeps a copy of the training vectors, for calls without X.
+
+    Errors come from faiss_ext and FAISS, mostly as RuntimeError. Kernels of
+    histograms do not accept negative components. Some indexes, such as
+    HKM1(chi2),PQ16x4fs, cannot search within a radius.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from faiss_ext.sklearn import KernelNeighbors
+    >>> X = load_digits().data
+    >>> neighbors = KernelNeighbors("KFlat(laplacian)", n_neighbors=3)
+    >>> distances, indices = neighbors.fit(X[:1500]).kneighbors(X[1500:])
+    >>> indices.shape
+    (297, 3)
+
+    An approximate search, with k_factor candidates for each result:
+
+    >>> neighbors = KernelNeighbors(
+    ...     "AHK512(chi2),BFlat,Refine(KFlat(chi2))",
+    ...     parameters={"k_factor": 10})
+    >>> neighbors.fit(X).kneighbors_graph().shape
+    (1797, 1797)
+
+    Texts, without a dense copy of their words:
+
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> texts = ["a black cat", "the cat sat", "one black cat", "two dogs"]
+    >>> pipeline = make_pipeline(
+    ...     CountVectorizer(),
+    ...     KernelNeighbors("KFlat(jaccard,store=sparse)", n_neighbors=2))
+    >>> graph = pipeline.fit_transform(texts)
+    >>> sorted(graph[0].indices.tolist())
+    [0, 2]
+    """
+
+    def __init__(
+        self, index: str = "KFlat(gaussian)", *, n_neighbors: int = 5,
+        radius: "float | None" = None, n_jobs: "int | None" = None,
+        parameters: "dict[str, Any] | None" = None, packed: bool = False
+    ) -> None:
+        self.index = index
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.n_jobs = n_jobs
+        self.parameters = parameters
+        self.packed = packed
+
+    def transform(self, X: ArrayLike) -> csr_matrix:
+        """Makes the graph of the nearest neighbours of vectors, weighted by
+        distance.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix, shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix, shape (n_queries, n_samples_fit_)
+            Each row has n_neighbors entries, in ascending order of distance. A
+            training vector is among its own neighbours.
+
+        Examples
+        --------
+        >>> from faiss_ext.sklearn import KernelNeighbors
+        >>> neighbors = KernelNeighbors("KFlat(linear)", n_neighbors=2)
+        >>> neighbors.fit([[0], [3], [1]]).transform([[4]]).toarray()
+        array([[0., 1., 3.]])
+        """
+        return self.kneighbors_graph(X, mode="distance")
+
 
 class KernelNeighborsTransformer(_IndexNeighbors):
     """The graph of neighbours under a kernel, with the interface of
-    KNeighborsTransformer.
+    KNeighborsTransformer and RadiusNeighborsTransformer.
 
     Put it in front of an estimator that takes distances as sparse matrices
-    (metric="precomputed"): KNeighborsClassifier, TSNE, DBSCAN and others.
-    Distances are measured in the kernel's feature space, as in KernelNeighbors.
+    (metric="precomputed"): KNeighborsClassifier, TSNE, DBSCAN and others. UMAP
+    needs symmetric=True, and HDBSCAN also connected=True. Distances are measured
+    in the kernel's feature space, as in KernelNeighbors.
 
     Parameters
     ----------
@@ -637,6 +726,9 @@ class KernelNeighborsTransformer(_IndexNeighbors):
         Neighbours of each vector. With mode="distance" there is one more,
         since a training vector is among its own neighbours (unless as many
         other vectors are equal to it).
+    radius : float, optional
+        The largest distance of neighbours. Each vector then has all neighbours
+        within the radius, and n_neighbors has no effect.
     mode : "distance" or "connectivity", optional
         Whether edges have the distance or weight 1.
     n_jobs : int, optional
@@ -646,13 +738,28 @@ class KernelNeighborsTransformer(_IndexNeighbors):
         Search parameters by name, such as nprobe, max_codes, k_factor,
         efSearch, nflip and B. fit sets each one on the outermost part of the
         index that has it.
+    packed : bool, optional
+        Whether each row of X has 8 bits of the vector in a byte of uint8, as
+        numpy.packbits gives. Binary indexes, such as BKFlat(jaccard), take
+        packed bits only; the others get vectors of zeros and ones.
+    symmetric : bool, optional
+        Whether the graph of fit_transform has each edge in both directions, with
+        the same weight, and each vector as its own neighbour. Rows can then have
+        more than n_neighbors entries. transform is not affected: it finds the
+        neighbours of other vectors.
+    connected : bool, optional
+        Whether fit_transform joins the parts of a symmetric graph that no edge
+        connects. Each is joined to another one by the shortest edge; in a part
+        of more than 1,000 vectors, 1,000 look for it. The distance of
+        equal vectors is then the smallest positive float32 instead of 0, because
+        spanning trees of SciPy lack edges of weight 0.
 
     Attributes
     ----------
-    index_ : faiss.Index
+    index_ : faiss.Index or faiss.IndexBinary
         The trained index with all training vectors.
     n_features_in_ : int
-        Dimension of the training vectors.
+        Dimension of the training vectors; the number of bytes if packed.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if the training data have names.
     n_samples_fit_ : int
@@ -676,11 +783,22 @@ class KernelNeighborsTransformer(_IndexNeighbors):
     >>> print(classifier.score(X[1500:], y[1500:]) > 0.9)
     True
 
-    UMAP takes the neighbours themselves. Pass X, so that the first neighbour
-    of each vector is the vector itself, or one that is equal to it::
+    HDBSCAN needs a connected graph with at least min_samples neighbours of each
+    vector::
 
-        distances, indices = transformer.kneighbors(X, n_neighbors=15)
-        umap.UMAP(n_neighbors=15, precomputed_knn=(indices, distances))
+        make_pipeline(
+            KernelNeighborsTransformer(
+                "KFlat(chi2)", n_neighbors=15, symmetric=True, connected=True),
+            HDBSCAN(metric="precomputed", min_samples=5))
+
+    UMAP's pipeline also transforms new vectors::
+
+        pipeline = make_pipeline(
+            KernelNeighborsTransformer(
+                "KFlat(chi2)", n_neighbors=15, symmetric=True),
+            umap.UMAP(metric="precomputed", n_neighbors=15))
+        embedded = pipeline.fit_transform(X)
+        pipeline.transform(new)
 
     scanpy takes the transformer itself, also for sparse counts::
 
@@ -692,18 +810,92 @@ class KernelNeighborsTransformer(_IndexNeighbors):
 
     def __init__(
         self, index: str = "KFlat(gaussian)", *, n_neighbors: int = 5,
-        mode: str = "distance", n_jobs: "int | None" = None,
-        parameters: "dict[str, Any] | None" = None
+        radius: "float | None" = None, mode: str = "distance",
+        n_jobs: "int | None" = None,
+        parameters: "dict[str, Any] | None" = None, packed: bool = False,
+        symmetric: bool = False, connected: bool = False
     ) -> None:
         self.index = index
         self.n_neighbors = n_neighbors
+        self.radius = radius
         self.mode = mode
         self.n_jobs = n_jobs
         self.parameters = parameters
+        self.packed = packed
+        self.symmetric = symmetric
+        self.connected = connected
 
     def _check_parameters(self):
         super()._check_parameters()
         _check_mode(self.mode)
+        if self.connected and not self.symmetric:
+            raise ValueError("connected=True needs symmetric=True")
+
+    def fit_transform(self, X: ArrayLike, y: Any = None) -> csr_matrix:
+        """Builds the index and makes the graph of the vectors in it.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix, shape (n_samples, n_features)
+            Training vectors.
+        y : ignored
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix, shape (n_samples, n_samples)
+            As of transform, or symmetric. The entries of each row are in
+            ascending order of distance.
+
+        Examples
+        --------
+        >>> from faiss_ext.sklearn import KernelNeighborsTransformer
+        >>> transformer = KernelNeighborsTransformer(
+        ...     "KFlat(linear)", n_neighbors=1, symmetric=True)
+        >>> transformer.fit_transform([[0], [3], [1]]).toarray()
+        array([[0., 0., 1.],
+               [0., 0., 2.],
+               [1., 2., 0.]])
+        """
+        graph = self.fit(X).transform(X)
+        if not self.symmetric:
+            return graph
+        edges = _edges(graph)
+        if self.connected:
+            edges = self._joined(*edges)
+        return _symmetric_graph(*edges, graph.shape[0],
+                                0.0 if self.mode == "distance" else 1.0)
+
+    def _joined(self, i, j, weights):
+        """The edges, and others that join the parts of their graph."""
+        weights = np.maximum(weights, np.finfo("float32").tiny)
+        n = self.n_samples_fit_
+        while True:
+            n_parts, parts = connected_components(
+                csr_matrix((weights, (i, j)), shape=(n, n)), directed=False)
+            if n_parts == 1:
+                return i, j, weights
+            largest = np.argmax(np.bincount(parts))
+            more = np.array([self._shortest_edge_of(parts == part)
+                             for part in range(n_parts) if part != largest])
+            if self.mode == "connectivity":
+                more[:, 2] = 1
+            i = np.append(i, more[:, 0].astype("int64"))
+            j = np.append(j, more[:, 1].astype("int64"))
+            weights = np.append(weights, more[:, 2])
+
+    def _shortest_edge_of(self, part, most=1000):
+        """The nearest pair of a vector inside a part and one outside, and its
+        distance."""
+        inside = np.flatnonzero(part)
+        inside = inside[:: -(-len(inside) // most)]
+        with _threads(self.n_jobs):
+            found, outside = self.index_.search(
+                self._rows(self._fit_X[inside], self.index_), 1, filter=~part)
+        self._check_found(outside)
+        nearest = np.argmin(found)
+        return (inside[nearest], outside[nearest, 0],
+                _distances(found[nearest, 0] * self._scale()))
 
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Makes the graph of the nearest neighbours of vectors.
@@ -717,9 +909,13 @@ class KernelNeighborsTransformer(_IndexNeighbors):
         -------
         scipy.sparse.csr_matrix, shape (n_queries, n_samples_fit_)
             Each row has n_neighbors entries, or n_neighbors + 1 with
-            mode="distance", in ascending order of distance.
+            mode="distance", or all within the radius, in ascending order of
+            distance.
         """
         check_is_fitted(self)
+        if self.radius is not None:
+            return self.radius_neighbors_graph(
+                X, mode=self.mode, sort_results=True)
         more = self.mode == "distance"
         return self.kneighbors_graph(
             X, _as_n_neighbors(self.n_neighbors) + more, self.mode)

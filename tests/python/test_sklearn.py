@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: MIT
 """faiss_ext.sklearn: scikit-learn's checks, and its own estimators as references."""
 
+import contextlib
 import copy
 import doctest
+import importlib
 import pickle
 
 import faiss
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csgraph, csr_matrix
+from sklearn import cluster
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.manifold import TSNE
-from sklearn.metrics.pairwise import chi2_kernel, rbf_kernel
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import chi2_kernel, pairwise_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsTransformer, NearestNeighbors
+from sklearn.neighbors import (
+    KNeighborsClassifier, KNeighborsTransformer, NearestNeighbors, RadiusNeighborsTransformer)
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -365,6 +370,167 @@ def test_umap():
     assert embedded.shape == (150, 2) and np.isfinite(embedded).all()
 
 
+def hdbscan_classes():
+    found = [getattr(cluster, "HDBSCAN", None)]  # from scikit-learn 1.3 on
+    with contextlib.suppress(ImportError):
+        found.append(importlib.import_module("hdbscan").HDBSCAN)
+    return [c for c in found if c is not None]
+
+
+def groups_of_points():
+    """Three groups that are far apart, one with 30 equal points."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(c, 1, (100, 3)) for c in (5, 50, 200)]).astype("float32")
+    x[10:40] = x[10]
+    return x
+
+
+def test_hdbscan():
+    """The clusters of all distances. Equal points and gaps between groups are what it refuses in other graphs."""
+    classes = hdbscan_classes()
+    if not classes:
+        pytest.skip("needs scikit-learn 1.3 or hdbscan")
+    x = groups_of_points()
+    for the_class in classes:
+        expected = the_class(metric="precomputed", min_cluster_size=10).fit_predict(pairwise_distances(x.astype("float64")))
+        pipeline = make_pipeline(
+            KernelNeighborsTransformer(LINEAR, n_neighbors=30, symmetric=True, connected=True),
+            the_class(metric="precomputed", min_cluster_size=10))
+        assert adjusted_rand_score(pipeline.fit_predict(x), expected) == 1 and len(set(expected)) >= 3
+
+
+def test_dbscan_of_a_radius():
+    x = groups_of_points()
+    expected = cluster.DBSCAN(eps=1.5).fit_predict(x)
+    graph = KernelNeighborsTransformer(LINEAR, radius=1.5, symmetric=True)
+    found = make_pipeline(graph, cluster.DBSCAN(eps=1.5, metric="precomputed")).fit_predict(x)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_umap_of_a_symmetric_graph():
+    """It takes the same neighbours as a search, and new vectors come to vectors of their class."""
+    umap = pytest.importorskip("umap")
+    pipeline = make_pipeline(
+        KernelNeighborsTransformer("KFlat(chi2)", n_neighbors=15, symmetric=True),
+        umap.UMAP(metric="precomputed", n_neighbors=15, n_epochs=100, random_state=0))
+    x, y = load_digits(return_X_y=True)
+    embedded = pipeline.fit_transform(x[:1000])
+    distances, _ = pipeline[0].kneighbors(x[:1000], 15)
+    np.testing.assert_allclose(pipeline[1]._knn_dists, distances, atol=1e-5)
+    classifier = KNeighborsClassifier(5).fit(embedded, y[:1000])
+    assert classifier.score(pipeline.transform(x[1000:1300]), y[1000:1300]) > 0.7
+
+
+# ------------------------------------------------------------------- graphs
+
+def edges_of(graph):
+    """The stored edges, also of weight 0."""
+    coo = graph.tocoo()
+    return dict(zip(zip(coo.row.tolist(), coo.col.tolist()), coo.data.tolist()))
+
+
+@pytest.mark.parametrize("mode", ["distance", "connectivity"])
+@pytest.mark.parametrize("settings", [{"n_neighbors": 4}, {"radius": 22.0}])
+def test_symmetric_graphs(mode, settings):
+    """The edges of the plain graph, both ways, and each vector as its own neighbour."""
+    x = TRAIN[:150].copy()
+    x[60:63] = x[0]
+    plain, symmetric = (KernelNeighborsTransformer(LINEAR, mode=mode, symmetric=s, **settings) for s in (False, True))
+    expected = {}
+    for (i, j), weight in edges_of(plain.fit_transform(x)).items():
+        if i != j:
+            for edge in ((i, j), (j, i)):
+                expected[edge] = min(weight, expected.get(edge, np.inf))
+    itself = 0 if mode == "distance" else 1
+    graph = symmetric.fit_transform(x)
+    found = edges_of(graph)
+    assert found == {**expected, **{(i, i): itself for i in range(150)}}
+    assert all((np.diff(row.data) >= 0).all() for row in graph)
+    assert (symmetric.transform(TEST) != plain.transform(TEST)).nnz == 0
+
+
+def test_the_graph_of_a_radius_is_scikit_learns():
+    ours = KernelNeighborsTransformer(LINEAR, radius=22.0)
+    theirs = RadiusNeighborsTransformer(radius=22.0, algorithm="brute")
+    for x in (TRAIN, TEST):
+        found, expected = ours.fit(TRAIN).transform(x), theirs.fit(TRAIN).transform(x)
+        assert found.nnz == expected.nnz and abs(found - expected).max() < 1e-4
+
+
+def test_parts_are_joined_by_their_shortest_edges():
+    x = np.array([[0], [1], [1.5], [10], [11], [12], [30], [31], [32]], "float32")
+    transformer = KernelNeighborsTransformer(LINEAR, n_neighbors=1, symmetric=True)
+    before = edges_of(transformer.fit_transform(x))
+    after = edges_of(transformer.set_params(connected=True).fit_transform(x))
+    assert before.items() <= after.items()
+    assert {e: w for e, w in after.items() if e not in before and e[0] < e[1]} == {(2, 3): 8.5, (5, 6): 18}
+    x = groups_of_points()
+    graph = transformer.set_params(n_neighbors=30).fit_transform(x)
+    assert csgraph.minimum_spanning_tree(graph).nnz == len(x) - 1
+    with pytest.raises(ValueError, match="connected=True needs symmetric=True"):
+        transformer.set_params(symmetric=False).fit(x)
+
+
+# -------------------------------------------------------------- packed bits
+
+BITS = np.random.default_rng(0).random((400, 72)) < 0.2
+BITS[40] = BITS[7]
+PACKED = np.packbits(BITS, axis=1)
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "KFlat(jaccard)", "KFlat(jaccard,store=sparse)"])
+def test_packed_bits_find_the_same_as_vectors_of_bits(string):
+    expected = KernelNeighbors("KFlat(jaccard)", radius=1.1).fit(BITS[:300])
+    neighbors = KernelNeighbors(string, packed=True, radius=1.1).fit(PACKED[:200]).partial_fit(PACKED[200:300])
+    for packed, bits in ((PACKED[300:], BITS[300:]), (None, None)):
+        np.testing.assert_allclose(neighbors.kneighbors(packed)[0], expected.kneighbors(bits)[0], atol=1e-3)
+        found, graph = (n.radius_neighbors_graph(x, mode="distance") for n, x in ((neighbors, packed), (expected, bits)))
+        assert graph.nnz and abs(found - graph).max() < 1e-3
+        found = KernelNeighborsTransformer(string, packed=True).fit(PACKED[:300]).transform(PACKED[:300])
+        assert abs(found.sum() - KernelNeighborsTransformer("KFlat(jaccard)").fit_transform(BITS[:300]).sum()) < 1e-2
+    twin = pickle.loads(pickle.dumps(neighbors))
+    np.testing.assert_array_equal(twin.kneighbors()[0], neighbors.kneighbors()[0])
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BFlat", "BIVF4"])
+def test_the_distance_of_codes_is_within_itself(string):
+    neighbors = KernelNeighbors(string, packed=True, parameters={"nprobe": 4} if "IVF" in string else None).fit(PACKED)
+    distances, indices = neighbors.kneighbors(PACKED[:20], 9)
+    for i in range(20):
+        (within,) = neighbors.radius_neighbors(PACKED[i : i + 1], distances[i, -1], return_distance=False)
+        assert set(indices[i]) <= set(within)
+    (everything,) = neighbors.radius_neighbors(PACKED[:1], np.inf, return_distance=False)
+    (equal,) = neighbors.radius_neighbors(PACKED[7:8], 0, return_distance=False)
+    assert len(everything) == len(PACKED) and sorted(equal) == [7, 40]
+
+
+def test_codes_of_packed_bits_are_square_roots_of_hamming_distances():
+    neighbors = KernelNeighbors("BFlat", packed=True, n_neighbors=3).fit(PACKED)
+    euclidean = NearestNeighbors(n_neighbors=3, algorithm="brute").fit(BITS.astype(float))
+    np.testing.assert_allclose(neighbors.kneighbors()[0], euclidean.kneighbors()[0], rtol=1e-6)
+    hashed = [KernelNeighbors("CWS512,BFlat", packed=packed).fit(x).kneighbors(return_distance=False)
+              for packed, x in ((True, PACKED), (False, BITS))]
+    np.testing.assert_array_equal(*hashed)
+
+
+@pytest.mark.parametrize("settings, x, error, message", [
+    ({"index": "BKFlat(jaccard)"}, PACKED, TypeError, "pass packed=True"),
+    ({"index": "BKFlat(jacard)", "packed": True}, PACKED, RuntimeError, "did you mean jaccard"),
+    ({"index": "KFlat(jacard)", "packed": True}, PACKED, RuntimeError, "did you mean jaccard"),
+    ({"index": "BKFlat(jaccard)", "packed": True}, BITS, TypeError, "packbits"),
+    ({"index": "KFlat(jaccard)", "packed": True}, BITS.astype(float), TypeError, "uint8"),
+    ({"index": "KFlat(jaccard)", "packed": True}, csr_matrix(PACKED), TypeError, "sparse"),
+    ({"index": "KFlat(jaccard)", "packed": True}, PACKED[0], ValueError, "expected codes of shape")])
+def test_what_packed_bits_are_not(settings, x, error, message):
+    neighbors = KernelNeighbors(**settings)
+    with pytest.raises(error, match=message):
+        neighbors.fit(x)
+    assert not hasattr(neighbors, "index_")
+    fitted = KernelNeighbors("BKFlat(jaccard)", packed=True).fit(PACKED)
+    with pytest.raises(ValueError, match="5 features.*9"):
+        fitted.kneighbors(PACKED[:, :5])
+
+
 def test_scanpy():
     scanpy, anndata = pytest.importorskip("scanpy"), pytest.importorskip("anndata")
     x = sparse_texts()
@@ -440,6 +606,7 @@ def test_impossible_numbers_of_neighbors(pair, k, x, error):
 @pytest.mark.parametrize("settings, error, message", [
     ({"index": "KFlat(gausian)"}, RuntimeError, "unknown kernel 'gausian'"),
     ({"index": None}, TypeError, "index must be a string"),
+    ({"packed": True}, TypeError, "expected codes"),
     ({"n_neighbors": 0}, ValueError, "n_neighbors > 0"),
     ({"n_neighbors": "5"}, TypeError, "n_neighbors must be an integer"),
     ({"radius": -1}, ValueError, "radius must not be negative"),

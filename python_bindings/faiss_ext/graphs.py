@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""Graphs of the vectors whose kernel values reach a threshold."""
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_ext as swig
+from .arguments import shown
+from .duplicates import PackedRows, as_threshold, found_pairs
+from .progress import Steps
+from .sparse_arrays import is_sparse
+
+BATCH = 1000  # codes of a range search
+
+
+def threshold_graph(
+    x: "ArrayLike", threshold: float = 0.8,
+    kernel: "str | Kernel | BitKernel" = "jaccard", packed: bool = False
+) -> "Any":
+    """Makes the graph of the vectors whose kernel value reaches a threshold.
+
+    The graph is symmetric, and no vector has an edge to itself. It has all
+    edges. `near_duplicates` gives each pair once, and is faster for many dense
+    vectors, because it may miss a few pairs. For DBSCAN and HDBSCAN, which take
+    distances, use `faiss_ext.sklearn.KernelNeighborsTransformer`. Needs SciPy.
+
+    Parameters
+    ----------
+    x : array_like or sparse array, shape (n, d)
+        The vectors. With `packed=True`, an array of uint8.
+    threshold : float
+        The least kernel value of an edge, above 0. A kernel value that is equal
+        to the threshold as a float32 reaches it.
+    kernel : str, Kernel or BitKernel
+        As for `near_duplicates`. With `packed=True`, a symmetric kernel of bits
+        (`bit_kernel_names`).
+    packed : bool
+        Whether each row of x has 8 bits of the vector in a byte, as
+        `numpy.packbits` gives. Under jaccard, values are Tanimoto coefficients.
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix of float32, shape (n, n)
+        The kernel values; with `packed=True`, rounded by at most 2^-24. The
+        columns of each row ascend.
+
+    Raises
+    ------
+    ValueError
+        If x is not an array of vectors, if the threshold is out of range, or if
+        the kernel is not symmetric.
+    TypeError
+        If the threshold is not a number, or if packed bits are not uint8.
+    RuntimeError
+        If the kernel is unknown or has no bound, or if it is not defined on a
+        vector.
+
+    Examples
+    --------
+    The vectors that are connected with each other:
+
+    >>> graph = faiss_ext.threshold_graph(fingerprints, 0.7, packed=True)
+    >>> number, labels = scipy.sparse.csgraph.connected_components(graph)
+    """
+    from scipy.sparse import csr_matrix
+
+    ends, ids, values = neighbours(x, threshold, kernel, packed, "threshold_graph")
+    n = len(ends) - 1
+    return csr_matrix((values, ids, ends), shape=(n, n))
+
+
+def neighbours(x, threshold, kernel, packed, where):
+    """All vectors whose kernel value with each vector reaches the threshold,
+    without itself, as CSR: the ends of the rows, ids that ascend, and values."""
+    if packed:
+        return neighbours_of_codes(x, threshold, kernel, where)
+    pairs, values, _ = found_pairs(x, threshold, kernel, 0, False, 0, where)
+    n = x.shape[0] if is_sparse(x) else len(x)
+    rows, ids = np.concatenate([pairs, pairs[:, ::-1]]).T
+    order = np.lexsort((ids, rows))
+    ends = np.append(0, np.cumsum(np.bincount(rows, minlength=n)))
+    return ends, ids[order], np.concatenate([values, values])[order]
+
+
+def neighbours_of_codes(x, threshold, kernel, where):
+    codes = PackedRows(x, where).codes
+    index = index_of_codes(codes, kernel, where)
+    radius = radius_of(index, threshold, where)
+    n = len(codes)
+    steps = Steps("neighbours", n)
+    counts, ids, distances = [np.zeros(1, "int64")], [], []
+    for i in range(0, n, BATCH):
+        lims, D, I = index.range_search(codes[i : i + BATCH], radius)
+        rows = i + np.repeat(np.arange(len(lims) - 1), np.diff(lims.astype("int64")))
+        others = I != rows
+        counts.append(np.bincount(rows[others] - i, minlength=len(lims) - 1))
+        ids.append(I[others])
+        distances.append(D[others])
+        steps(min(i + BATCH, n))
+    values = 1 - np.concatenate([np.empty(0), *distances]) / 2**30
+    return (np.cumsum(np.concatenate(counts)),
+            np.concatenate([np.empty(0, "int64"), *ids]), values.astype("float32"))
+
+
+def index_of_codes(codes, kernel, where):
+    """A BKFlat of packed bits, under a symmetric kernel."""
+    kernel = as_symmetric_bit_kernel(kernel, where)
+    index = swig.IndexBinaryFlatKernel(8 * codes.shape[1], kernel)
+    index.add(codes)
+    return index
+
+
+def as_symmetric_bit_kernel(kernel, where):
+    """A kernel of bits from a string, a BitKernel, or a Kernel with the same
+    name."""
+    if isinstance(kernel, swig.Kernel):
+        kernel = kernel.description()
+    if isinstance(kernel, str):
+        kernel = swig.bit_kernel_factory(kernel)
+    if not isinstance(kernel, swig.BitKernel):
+        raise TypeError(f"{where}: with packed=True, the kernel must be a string "
+                        "such as 'jaccard', or a BitKernel, got "
+                        f"{shown(kernel)}")
+    one, two = np.array([1], "uint8"), np.array([3], "uint8")
+    if kernel(one, two) != kernel(two, one):
+        raise ValueError(f"{where}: {kernel.description()} is not symmetric, "
+                         "expected a kernel with k(x, y) = k(y, x)")
+    return kernel
+
+
+def radius_of(index, threshold, where):
+    """The radius within which BKFlat finds codes whose kernel value reaches the
+    threshold as a float32."""
+    threshold = np.float32(as_threshold(threshold, where))
+    if not 0 < threshold <= 1:
+        raise ValueError(f"{where}: the threshold is {threshold}, expected a "
+                         "number above 0, up to 1")
+    # values above the middle are rounded to the threshold
+    middle = (float(threshold) + float(np.nextafter(threshold, np.float32(0)))) / 2
+    return index.distance(middle) + 1
