@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import numbers
+import operator
 import os
 from typing import Any, Callable, NamedTuple
 
@@ -13,7 +14,9 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import as_array, as_float32, as_vectors, python_number
+from .arguments import (
+    as_any_codes, as_array, as_codes, as_float32, as_packed, as_vectors,
+    python_number)
 from .errors import renumbering
 from .out_of_core import located
 from .parameters import ParameterSpace, index_parameters, set_index_parameter
@@ -204,6 +207,24 @@ def callback_candidates(kernel, nlist):
     return found
 
 
+def made_of_bits(string, size):
+    return swig.index_binary_factory(8 * size, string)
+
+
+def bit_candidates(kernel, nlist):
+    """Candidates for packed bits, made from the number of bytes."""
+    exact = f"BKFlat({kernel.description()})"
+    found = [exact]
+    if nlist is not None:
+        if kernel.is_symmetric() and kernel.is_one_for_equal():
+            found.append(f"BHNSW32,{exact}")
+        fronts = [f"BIVF{nlist}", "BFlat"]
+        if isinstance(kernel, (swig.JaccardBitKernel, swig.DiceBitKernel)):
+            fronts.append("CWS512,BFlat")
+        found += [f"{front},Refine({exact})" for front in fronts]
+    return [Candidate(s, functools.partial(made_of_bits, s)) for s in found]
+
+
 # ----------------------------------------------------------- measurement
 
 class Truth:
@@ -229,6 +250,25 @@ class Truth:
         return float(((scores <= self.radius) & (ids >= 0)).mean())
 
 
+class TruthOfBits:
+    """The exact neighbours of packed bits."""
+
+    def __init__(self, kernel, codes, queries, k):
+        self.queries, self.k = queries, min(k, len(codes))
+        self.index = swig.IndexBinaryFlatKernel(8 * codes.shape[1], kernel)
+        self.index.add(codes)
+        self.radius = self.index.search(queries, self.k)[0][:, -1:]
+
+    def recall(self, ids):
+        """The fraction of the k nearest neighbours among k results."""
+        ids = np.ascontiguousarray(ids[:, :self.k])
+        distances = np.empty(ids.shape, "int32")
+        swig._bit_distances_c(
+            self.index, len(ids), faiss.swig_ptr(self.queries), ids.shape[1],
+            faiss.swig_ptr(distances), faiss.swig_ptr(ids))
+        return float(((distances <= self.radius) & (ids >= 0)).mean())
+
+
 class RecallCriterion(faiss.IntersectionCriterion):
     def __init__(self, truth):
         super().__init__(truth.queries.shape[0], truth.k)
@@ -246,7 +286,10 @@ class Built(NamedTuple):
 
 
 def size_of(index):
-    return len(faiss.serialize_index(index))
+    serialize = (faiss.serialize_index_binary
+                 if isinstance(index, faiss.IndexBinary)
+                 else faiss.serialize_index)
+    return len(serialize(index))
 
 
 def build(candidate, x):
@@ -472,7 +515,9 @@ class Recommendation:
     k : int
         Number of neighbours.
     d : int
-        Dimension of the vectors.
+        Dimension of the vectors, or number of bits.
+    packed : bool
+        Whether the vectors are packed bits.
     threads : int
         Number of threads that were used; 1 if other programs kept the
         processors busy.
@@ -496,7 +541,8 @@ class Recommendation:
     k: int
     d: int
     threads: int
-    make: "Callable[[int], faiss.Index]" = dataclasses.field(repr=False)
+    packed: bool
+    make: "Callable[[int], faiss.Index | faiss.IndexBinary]" = dataclasses.field(repr=False)
 
     @property
     def as_fast(self) -> "list[str]":
@@ -506,22 +552,25 @@ class Recommendation:
                 if t.fits and self.fits and t.string != self.string
                 and t.queries_per_second >= self.usual_queries_per_second]
 
-    def build(self, x: "ArrayLike") -> "faiss.Index":
+    def build(self, x: "ArrayLike") -> "faiss.Index | faiss.IndexBinary":
         """Builds the recommended index: trains it, adds the vectors, and sets
         its search parameters.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
-            The vectors.
+            The vectors, or the packed bits.
 
         Returns
         -------
-        faiss.Index
+        faiss.Index or faiss.IndexBinary
         """
-        if not is_sparse(x):
-            x = as_vectors(x, self.d, "Recommendation.build")
-        index = self.make(self.d)
+        where = "Recommendation.build"
+        if self.packed:
+            x = as_codes(x, self.d // 8, where)
+        elif not is_sparse(x):
+            x = as_vectors(x, self.d, where)
+        index = self.make(x.shape[1])
         index.train(x)
         index.add(x)
         set_all(index, self.parameters)
@@ -592,6 +641,19 @@ def as_kernel(kernel):
     elif not isinstance(kernel, swig.Kernel):
         raise TypeError("the kernel must be a string such as "
                         f"'chi2', a Kernel or a function, got {kernel!r}")
+    return kernel
+
+
+def as_bit_kernel(kernel):
+    """A kernel of bits from a string, a BitKernel, or a Kernel with the same
+    name."""
+    if isinstance(kernel, swig.Kernel):
+        kernel = kernel.description()
+    if isinstance(kernel, str):
+        kernel = swig.bit_kernel_factory(kernel)
+    if not isinstance(kernel, swig.BitKernel):
+        raise TypeError("with packed=True, the kernel must be a string such as "
+                        f"'jaccard', or a BitKernel, got {kernel!r}")
     return kernel
 
 
@@ -696,7 +758,7 @@ def recommend(
     k: int = 10, queries: "ArrayLike | None" = None, n: "int | None" = None,
     bytes_per_vector: "float | None" = None,
     build_seconds: "float | None" = None, sample_size: int = 20000,
-    seed: int = 1234, progress: bool = True,
+    seed: int = 1234, progress: bool = True, packed: "bool | None" = None,
 ) -> Recommendation:
     """Measures which index is the fastest for your vectors and kernel.
 
@@ -708,12 +770,12 @@ def recommend(
     Parameters
     ----------
     x : array_like or sparse array of SciPy, shape (n, d)
-        The vectors, or a random sample of them. uint8 components are numbers,
-        also with "jaccard"; use `BKFlat(jaccard)` for packed bits.
+        The vectors, or a random sample of them.
     kernel : str, Kernel or function
         A string such as "chi2", a kernel, or a function f(X, Y) as for
         CallbackKernel. If the kernel has no bandwidth, it is learnt from the
-        sample and becomes part of the string.
+        sample and becomes part of the string. With `packed=True`, a kernel of
+        bits.
     recall : float
         The fraction of the k nearest neighbours to be found, at most 1.
     k : int
@@ -734,6 +796,10 @@ def recommend(
         Seed of the sample.
     progress : bool
         Whether to show a progress bar on stderr.
+    packed : bool, optional
+        Whether the rows of x and queries are packed bits, as `numpy.packbits`
+        gives. It must be given for arrays of uint8 under jaccard and dice. Other
+        bytes are numbers by default.
 
     Returns
     -------
@@ -762,7 +828,9 @@ def recommend(
     if isinstance(x, (str, os.PathLike)):
         raise TypeError("recommend: expected an array, got a file name: faiss_ext."
                         "vector_files.read_vectors reads the vectors of a file")
-    x = (as_csr(x, x.shape[-1], "recommend") if is_sparse(x)
+    packed = as_packed(packed, x, kernel, "recommend")
+    x = (as_any_codes(x, "recommend: x") if packed
+         else as_csr(x, x.shape[-1], "recommend") if is_sparse(x)
          else as_array(x, "recommend"))
     if len(x.shape) != 2 or x.shape[0] < 2:
         raise ValueError("recommend: expected at least 2 vectors in an array "
@@ -790,13 +858,16 @@ def recommend(
             seed < 0):
         raise ValueError("recommend: seed must be an integer from 0, got "
                          f"{seed!r}")
+    rows_of = operator.getitem if packed else float_rows
     order = np.random.default_rng(seed).permutation(x.shape[0])
     if queries is None:
         held_out = min(200, max(1, x.shape[0] // 10))
         of_queries, order = np.sort(order[:held_out]), order[held_out:]
-        queries = float_rows(x, of_queries)
+        queries = rows_of(x, of_queries)
     else:
-        if not is_sparse(queries) or not is_sparse(x):
+        if packed:
+            queries = as_codes(queries, x.shape[1], "recommend: queries")
+        elif not is_sparse(queries) or not is_sparse(x):
             queries = as_vectors(queries, x.shape[1], "recommend: queries")
         if queries.shape[0] == 0:
             raise ValueError("recommend: no queries were given")
@@ -812,24 +883,29 @@ def recommend(
         raise ValueError(
             f"recommend: {len(order)} vectors are too few to "
             f"extrapolate to {n}, expected a sample of at least 40 k = {40 * k}")
-    whole = float_rows(x, np.sort(order))
-    part = float_rows(x, np.sort(order[:max(1, len(order) // GROWTH)]))
-    kernel = as_kernel(kernel)
-    check_vectors(kernel, whole, "recommend", np.sort(order))
-    check_vectors(kernel, queries, *(
-        ("recommend", of_queries) if of_queries is not None
-        else ("queries", range(queries.shape[0]))))
-    kernel = trained_kernel(kernel, whole)
-    truth = Truth(kernel, whole, queries, k)
-    few = None if is_measured else Truth(kernel, part, queries, k)
-    try:
-        swig.kernel_factory(kernel.description())
-        stores = stores_for(kernel, truth, whole, recall)
-    except RuntimeError:
-        stores = None
+    whole = rows_of(x, np.sort(order))
+    part = rows_of(x, np.sort(order[:max(1, len(order) // GROWTH)]))
+    if packed:
+        kernel, truth_of = as_bit_kernel(kernel), TruthOfBits
+    else:
+        kernel, truth_of = as_kernel(kernel), Truth
+        check_vectors(kernel, whole, "recommend", np.sort(order))
+        check_vectors(kernel, queries, *(
+            ("recommend", of_queries) if of_queries is not None
+            else ("queries", range(queries.shape[0]))))
+        kernel = trained_kernel(kernel, whole)
+    truth = truth_of(kernel, whole, queries, k)
+    few = None if is_measured else truth_of(kernel, part, queries, k)
+    stores = None
+    if not packed:
+        with contextlib.suppress(RuntimeError):
+            swig.kernel_factory(kernel.description())
+            stores = stores_for(kernel, truth, whole, recall)
 
     def candidates(size):
         nlist = lists_for(size) if n >= SMALL else None
+        if packed:
+            return bit_candidates(kernel, nlist)
         if stores is None:
             return callback_candidates(kernel, nlist)
         return string_candidates(kernel, x.shape[1], stores, nlist)
@@ -874,5 +950,5 @@ def recommend(
         **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
         disturbed=disturbed, impossible=impossible,
         limits={"recall": recall, **costs}, n=n, extrapolated=not is_measured,
-        sample_size=whole.shape[0], k=k, d=x.shape[1], threads=threads,
-        make=final.make)
+        sample_size=whole.shape[0], k=k, d=x.shape[1] * (8 if packed else 1),
+        threads=threads, packed=packed, make=final.make)

@@ -93,6 +93,24 @@ def as_any_codes(x, where):
     return as_codes(x, x.shape[1] if x.ndim == 2 else "d / 8", where)
 
 
+def as_packed(packed, x, kernel, where):
+    """Whether the rows of x are packed bits. None means no, unless that would be
+    a guess: bytes under a kernel of sets."""
+    if packed is None:
+        name = kernel if isinstance(kernel, str) else (
+            kernel.description() if hasattr(kernel, "description") else "")
+        if (name in ("jaccard", "dice") and not hasattr(x, "tocsr")
+                and np.asarray(x).dtype == np.uint8):
+            raise ValueError(
+                f"{where}: x is an array of uint8, which may be packed bits or "
+                "counts; pass packed=True or packed=False")
+        return False
+    if not isinstance(packed, (bool, np.bool_)):
+        raise TypeError(f"{where}: packed must be True or False, got "
+                        f"{shown(packed)}")
+    return bool(packed)
+
+
 def number_of_bits(d, size, where):
     """The number of bits of codes of `size` bytes: d, or 8 for each byte."""
     if d is None:

@@ -14,12 +14,13 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
-from .arguments import as_array, as_matrix, python_number
+from .arguments import as_array, as_matrix, as_packed, python_number
 from .distances import exact_values
 from .index_tree import (
     hash_before, kernel_of, part_that_compares, parts_of, transforms_of)
 from .showing import class_name
 from .sparse_arrays import as_csr, is_sparse
+from .sparse_vectors import sparse_of_bits, takes_sparse
 
 
 FARTHEST = float(np.finfo("float32").max)  # the distance of padding
@@ -256,7 +257,7 @@ def calibrate(
     index: "faiss.Index | faiss.IndexBinary", base: "ArrayLike",
     queries: "ArrayLike",
     kernel: "str | Kernel | Callable[..., ArrayLike] | None" = None,
-    k: int = 10, width: int = 200
+    k: int = 10, width: int = 200, packed: "bool | None" = None
 ) -> Calibration:
     """Measures the kernel values that belong to the distances of an index.
 
@@ -272,7 +273,7 @@ def calibrate(
         An index of the vectors `base`. Its ids are their positions.
     base : array_like or sparse array, shape (n, d)
         The vectors. A binary index without a scheme takes packed bits, uint8
-        of shape (n, d / 8); the kernel is then a kernel of the bits.
+        of shape (n, ceil(d / 8)); the kernel is then a kernel of the bits.
     queries : array_like or sparse array, shape (nq, d)
         Held-out queries like those that you will search for. They must not be
         among the vectors. Otherwise a query finds itself, and its nearest
@@ -288,6 +289,10 @@ def calibrate(
         same distance, the results of a longer search have other kernel values.
     width : int
         Least number of measured results that an estimate uses.
+    packed : bool, optional
+        Whether base and queries are packed bits, as `numpy.packbits` gives. An
+        index of vectors gets their zeros and ones. It must be given for arrays
+        of uint8 under jaccard and dice, unless the index takes packed bits.
 
     Returns
     -------
@@ -309,7 +314,12 @@ def calibrate(
         raise TypeError(f"calibrate: expected an index, got {index!r}")
     width = as_width(width)
     hash = hash_of_codes(index)
-    packed = isinstance(index, faiss.IndexBinary) and hash is None
+    takes_codes = isinstance(index, faiss.IndexBinary) and hash is None
+    if not takes_codes and as_packed(packed, base, kernel, "calibrate"):
+        base, queries = (sparse_of_bits(x, "calibrate") for x in (base, queries))
+        if not takes_sparse(index):
+            base, queries = base.toarray(), queries.toarray()
+    packed = takes_codes
     base, queries = as_alike(*(
         as_vectors(x, packed) for x in (base, queries)))
     if base.ndim != 2 or queries.ndim != 2 or queries.shape[0] == 0 or (
@@ -322,7 +332,9 @@ def calibrate(
         raise ValueError(f"calibrate: the index holds {index.ntotal} vectors, "
                          f"base has {n}")
     D, ids = index.search(queries, k)
-    own = own_kernel(index, kernel)
+    own = own_bit_kernel(index, kernel) if packed else None
+    if own is None:
+        own = own_kernel(index, kernel)
     if own is None:
         own = OwnKernel(trained_kernel(
             kernel, unpacked(base) if packed else base))
@@ -406,10 +418,13 @@ class OwnKernel(typing.NamedTuple):
 
     kernel: Any  # or a hash, which has a kernel_value of two vectors
     transforms: tuple = ()  # the transforms in front of that part
+    bits: Any = None  # their number, for a kernel of bits
 
     def values(self, query, rows, packed=False):
         """Kernel values of a query, an array of one row, and several
         vectors."""
+        if isinstance(self.kernel, swig.BitKernel):
+            return self.kernel.gram(query, rows, self.bits)[0]
         x = [unpacked(v) if packed else v for v in (query, rows)]
         for transform in self.transforms:
             x = [transform.apply(v) for v in x]
@@ -420,6 +435,8 @@ class OwnKernel(typing.NamedTuple):
         return self.kernel.gram(query, rows)[0]
 
     def is_normalised(self):
+        if isinstance(self.kernel, swig.BitKernel):
+            return self.kernel.is_one_for_equal()
         return (isinstance(self.kernel, swig.Kernel)
                 and self.kernel._is_normalized())
 
@@ -445,6 +462,19 @@ def own_kernel(index, kernel):
     return next((own for own in kernels_in(index) if own.kernel.is_trained
                  and without_bandwidth(own.kernel.description()) == name
                  and choice_in(own.kernel) == choice), None)
+
+
+def own_bit_kernel(index, kernel):
+    """The kernel of bits that calibrate is to use for packed bits, or None."""
+    if kernel is None:
+        kernel = getattr(part_that_compares(index), "kernel", None)
+    elif isinstance(kernel, str):
+        try:
+            kernel = swig.bit_kernel_factory(kernel)
+        except RuntimeError:
+            return None  # a kernel of vectors
+    return (OwnKernel(kernel, bits=index.d)
+            if isinstance(kernel, swig.BitKernel) else None)
 
 
 def transforms_to(index):

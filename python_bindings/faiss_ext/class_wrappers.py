@@ -21,7 +21,7 @@ from . import sparse_arrays, sparse_vectors
 from . import swigfaiss_ext as swig
 from .arguments import (
     AS_ARGUMENT, as_any_codes, as_array, as_asked, as_code_rows, as_codes, as_ids, as_integer, as_k,
-    as_keys, as_matrix, as_new_ids, as_radius, as_selected, as_vectors,
+    as_keys, as_matrix, as_new_ids, as_packed, as_radius, as_selected, as_vectors,
     number_of_bits, python_number, shown)
 from .documentation import Attribute
 from .errors import is_of_swig, module_of, unsupported, with_prefix
@@ -696,7 +696,7 @@ def wrap_kernels():
 
     def gram(
         self, x: "ArrayLike", y: "ArrayLike | None" = None, *,
-        packed: bool = False
+        packed: "bool | None" = None
     ) -> "NDArray[np.float32]":
         """Computes the kernel matrix of x and y.
 
@@ -710,13 +710,14 @@ def wrap_kernels():
             Vectors. By default x.
         packed : bool, optional
             Whether the rows of x and y are packed bits, as numpy.packbits
-            gives. The vectors are then their zeros and ones.
+            gives. The vectors are then their zeros and ones. Needed for arrays
+            of uint8 under jaccard and dice.
 
         Returns
         -------
         float32, shape (n, m)
         """
-        if is_packed(packed, "Kernel.gram"):
+        if as_packed(packed, x, self, "Kernel.gram"):
             return gram_of_bits(self, x, x if y is None else y)
         if is_sparse(x) or is_sparse(y):
             return sparse_vectors.gram(
@@ -1608,7 +1609,9 @@ INDEX_CLASSES = (
 
 def wrap_ids():
 
-    def update_vectors(self, ids: "ArrayLike", x: "ArrayLike") -> None:
+    def update_vectors(
+        self, ids: "ArrayLike", x: "ArrayLike", *, packed: bool = False
+    ) -> None:
         """Replaces the vectors with these ids.
 
         If an id does not exist, or is given twice, this raises an error and
@@ -1620,14 +1623,18 @@ def wrap_ids():
             The ids.
         x : array_like
             The new vectors or codes, as in add.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as in add.
         """
-        x, ids = checked_changes(self, x, ids, "update_vectors")
+        x, ids = checked_changes(self, x, ids, packed, "update_vectors")
         if isinstance(x, SparseVectors):
             return sparse_vectors.update_vectors(self, x, ids)
         swig._update_vectors_c(
             self, len(x), faiss.swig_ptr(ids), faiss.swig_ptr(x))
 
-    def upsert(self, x: "ArrayLike", ids: "ArrayLike") -> int:
+    def upsert(
+        self, x: "ArrayLike", ids: "ArrayLike", *, packed: bool = False
+    ) -> int:
         """Replaces the vectors whose ids exist, and adds the others.
 
         Parameters
@@ -1636,21 +1643,26 @@ def wrap_ids():
             Vectors or codes, as in add.
         ids : array_like of int64, shape (n,)
             Their ids, each once.
+        packed : bool, optional
+            Whether the rows of x are packed bits, as in add.
 
         Returns
         -------
         int, the number of vectors that were replaced
         """
-        x, ids = checked_changes(self, x, ids, "upsert")
+        x, ids = checked_changes(self, x, ids, packed, "upsert")
         if isinstance(x, SparseVectors):
             return sparse_vectors.upsert(self, x, ids)
         return swig._upsert_c(
             self, len(x), faiss.swig_ptr(x), faiss.swig_ptr(ids))
 
-    def checked_changes(self, x, ids, name):
+    def checked_changes(self, x, ids, packed, name):
         where = f"{type(self).__name__}.{name}"
+        if is_packed(packed, where):
+            x = unpacked(self, x, where)
         x = (codes_by_hash(self, x, where)
              if isinstance(self, faiss.IndexBinary)
+             else x if isinstance(x, SparseVectors)
              else SparseVectors(x, self.d, where) if is_sparse(x)
              else as_vectors(x, self.d, where))
         return x, as_new_ids(ids, len(x), where)

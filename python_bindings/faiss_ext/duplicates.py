@@ -6,14 +6,14 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import as_kernel
-from .arguments import as_array, as_codes, as_integer, shown
+from .arguments import as_array, as_codes, as_integer, as_packed, shown
 from .sparse_arrays import is_sparse
 from .sparse_vectors import as_rows
 
 
 def near_duplicates(
     x: "ArrayLike", threshold: float = 0.8, kernel: "str | Kernel" = "jaccard",
-    missed: float = 0.01, packed: bool = False, seed: int = 1234
+    missed: float = 0.01, packed: "bool | None" = None, seed: int = 1234
 ) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
     """Finds the pairs of vectors whose kernel value reaches a threshold.
 
@@ -48,10 +48,11 @@ def near_duplicates(
         The largest probability, over the random samples, with which a pair may
         be missed: from 0 to below 1. With 0, the search is always exact. Which
         kernels use samples is listed in docs/python.md; the others are exact.
-    packed : bool
+    packed : bool, optional
         Whether each row of x has 8 bits of the vector in a byte, as
         `numpy.packbits` gives. Under jaccard, values are Tanimoto coefficients.
-        An array of uint8 is otherwise an array of counts.
+        It must be given for arrays of uint8 under jaccard and dice. Other bytes
+        are counts by default.
     seed : int
         Seed of the random samples. The result depends on x and the seed alone.
 
@@ -96,6 +97,7 @@ def near_duplicates(
 def found_pairs(x, threshold, kernel, missed, packed, seed, where="near_duplicates"):
     """What near_duplicates returns, and a bound of the probability that a pair
     is missing; 0 if the search was exact."""
+    packed = as_packed(packed, x, kernel, where)
     rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
     find = swig._near_duplicates_packed_c if packed else swig._near_duplicates_c
     result = faiss.RangeSearchResult(len(rows))
@@ -110,7 +112,7 @@ def found_pairs(x, threshold, kernel, missed, packed, seed, where="near_duplicat
 
 def near_duplicate_groups(
     x: "ArrayLike", threshold: float = 0.8, kernel: "str | Kernel" = "jaccard",
-    missed: float = 0.01, packed: bool = False, seed: int = 1234
+    missed: float = 0.01, packed: "bool | None" = None, seed: int = 1234
 ) -> "NDArray[np.int64]":
     """Divides vectors into groups of near-duplicates.
 
@@ -129,7 +131,7 @@ def near_duplicate_groups(
     missed : float
         As for `near_duplicates`. A group is divided only if all chains between
         two of its vectors lack a pair.
-    packed : bool
+    packed : bool, optional
         As for `near_duplicates`.
     seed : int
         As for `near_duplicates`.
@@ -153,6 +155,7 @@ def near_duplicate_groups(
     >>> kept = np.unique(groups)
     """
     where = "near_duplicate_groups"
+    packed = as_packed(packed, x, kernel, where)
     rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
     find = (swig._near_duplicate_groups_packed_c if packed
             else swig._near_duplicate_groups_c)

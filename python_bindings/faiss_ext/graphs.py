@@ -5,7 +5,8 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import shown
+from .advice import as_bit_kernel
+from .arguments import as_packed
 from .duplicates import PackedRows, as_threshold, found_pairs
 from .progress import Steps
 from .sparse_arrays import is_sparse
@@ -15,7 +16,7 @@ BATCH = 1000  # codes of a range search
 
 def threshold_graph(
     x: "ArrayLike", threshold: float = 0.8,
-    kernel: "str | Kernel | BitKernel" = "jaccard", packed: bool = False
+    kernel: "str | Kernel | BitKernel" = "jaccard", packed: "bool | None" = None
 ) -> "Any":
     """Makes the graph of the vectors whose kernel value reaches a threshold.
 
@@ -34,7 +35,7 @@ def threshold_graph(
     kernel : str, Kernel or BitKernel
         As for `near_duplicates`. With `packed=True`, a symmetric kernel of bits
         (`bit_kernel_names`).
-    packed : bool
+    packed : bool, optional
         Whether each row of x has 8 bits of the vector in a byte, as
         `numpy.packbits` gives. Under jaccard, values are Tanimoto coefficients.
 
@@ -72,7 +73,7 @@ def threshold_graph(
 def neighbours(x, threshold, kernel, packed, where):
     """All vectors whose kernel value with each vector reaches the threshold,
     without itself, as CSR: the ends of the rows, ids that ascend, and values."""
-    if packed:
+    if as_packed(packed, x, kernel, where):
         return neighbours_of_codes(x, threshold, kernel, where)
     pairs, values, _ = found_pairs(x, threshold, kernel, 0, False, 0, where)
     n = x.shape[0] if is_sparse(x) else len(x)
@@ -113,16 +114,8 @@ def index_of_codes(codes, kernel, where):
 def as_symmetric_bit_kernel(kernel, where):
     """A kernel of bits from a string, a BitKernel, or a Kernel with the same
     name."""
-    if isinstance(kernel, swig.Kernel):
-        kernel = kernel.description()
-    if isinstance(kernel, str):
-        kernel = swig.bit_kernel_factory(kernel)
-    if not isinstance(kernel, swig.BitKernel):
-        raise TypeError(f"{where}: with packed=True, the kernel must be a string "
-                        "such as 'jaccard', or a BitKernel, got "
-                        f"{shown(kernel)}")
-    one, two = np.array([1], "uint8"), np.array([3], "uint8")
-    if kernel(one, two) != kernel(two, one):
+    kernel = as_bit_kernel(kernel)
+    if not kernel.is_symmetric():
         raise ValueError(f"{where}: {kernel.description()} is not symmetric, "
                          "expected a kernel with k(x, y) = k(y, x)")
     return kernel

@@ -6,7 +6,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import as_kernel
-from .arguments import as_integer, as_matrix, as_names
+from .arguments import as_integer, as_matrix, as_names, as_packed
 from .duplicates import PackedRows, as_seed
 from .graphs import as_symmetric_bit_kernel
 from .progress import Steps
@@ -18,7 +18,7 @@ BATCH = 100  # queries of a range search
 def maxmin_picks(
     x: "ArrayLike", n_picks: int,
     kernel: "str | Kernel | BitKernel" = "jaccard",
-    first: "int | None" = None, packed: bool = False, seed: int = 1234,
+    first: "int | None" = None, packed: "bool | None" = None, seed: int = 1234,
     names: "ArrayLike | None" = None
 ) -> "tuple[NDArray[np.int64] | list[str], NDArray[np.float32]]":
     """Picks vectors that are as different from each other as possible.
@@ -38,7 +38,7 @@ def maxmin_picks(
         Bandwidths must be set. With `packed=True`, a kernel of bits.
     first : int, optional
         The first pick. By default a random vector.
-    packed : bool
+    packed : bool, optional
         Whether each row of x has 8 bits of the vector in a byte, as
         `numpy.packbits` gives.
     seed : int
@@ -65,7 +65,8 @@ def maxmin_picks(
     >>> picks, values = faiss_ext.maxmin_picks(fingerprints, 100, packed=True)
     """
     where = "maxmin_picks"
-    vectors = (Codes if packed else Vectors)(x, kernel, where)
+    is_of_codes = as_packed(packed, x, kernel, where)
+    vectors = (Codes if is_of_codes else Vectors)(x, kernel, where)
     n, n_picks = vectors.rows.shape[0], as_integer(n_picks, "n_picks", where)
     if not 1 <= n_picks <= n:
         raise ValueError(f"{where}: n_picks is {n_picks}, expected an integer "
@@ -156,8 +157,7 @@ class Codes:
     def __init__(self, x, kernel, where):
         self.rows = PackedRows(x, where).codes
         self.kernel = as_symmetric_bit_kernel(kernel, where)
-        one = np.array([1], "uint8")
-        if self.kernel(one, one) < 1:
+        if not self.kernel.is_one_for_equal():
             raise varies(self.kernel, where)
 
     def index_of(self, ids):

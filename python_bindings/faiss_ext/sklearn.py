@@ -37,8 +37,7 @@ from .arguments import as_any_codes, as_array, python_number
 from .index_tree import part_that_compares
 from .out_of_core import takes_one_add_only
 from .parameters import index_parameters, set_index_parameter
-from .sparse_arrays import sparse_of_bits
-from .sparse_vectors import takes_sparse, why_not_sparse
+from .sparse_vectors import sparse_of_bits, takes_sparse, why_not_sparse
 
 __all__ = ["KernelNeighbors", "KernelNeighborsTransformer"]
 
@@ -278,7 +277,7 @@ class _IndexNeighbors(
         """The vectors in the form that the index takes."""
         if not self.packed or isinstance(index, faiss.IndexBinary):
             return X
-        bits = sparse_of_bits(X)
+        bits = sparse_of_bits(X, type(self).__name__)
         return bits if takes_sparse(index) else bits.toarray()
 
     def _scale(self):

@@ -144,24 +144,6 @@ def about(owner, number, text):
     return error
 
 
-def sparse_of_bits(x):
-    """Packed bits, an array of uint8 as numpy.packbits gives, as CSR of float32
-    ones."""
-    from scipy.sparse import csr_matrix
-
-    n, d = x.shape[0], 8 * x.shape[1]
-    size = max(1, 2**24 // max(d, 1))
-    found = [np.nonzero(np.unpackbits(x[i : i + size], axis=1))
-             for i in range(0, n, size)]
-    counts = [np.bincount(rows, minlength=min(size, n - i * size))
-              for i, (rows, _) in enumerate(found)]
-    indptr = np.cumsum(np.concatenate([[0], *counts]))
-    columns = np.concatenate(
-        [np.empty(0, "int32"), *(c.astype("int32") for _, c in found)])
-    return csr_matrix(
-        (np.ones(len(columns), "float32"), columns, indptr), shape=(n, d))
-
-
 def float_components(x):
     """CSR with float32 components, and None, or the row, the column and the
     given value of one that is not finite."""

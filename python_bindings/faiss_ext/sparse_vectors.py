@@ -5,7 +5,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import as_codes, as_float32, as_matrix, shown
+from .arguments import as_any_codes, as_codes, as_float32, as_matrix, shown
 from .index_tree import hash_in_front
 from .sparse_arrays import as_columns, is_sparse, place_of, to_csr
 
@@ -66,6 +66,16 @@ class PackedVectors(SparseVectors):
         x = np.zeros((self.n, self.d), "float32")
         x[np.repeat(np.arange(self.n), np.diff(self.indptr)), self.indices] = 1
         return x
+
+
+def sparse_of_bits(x, where):
+    """Packed bits as a csr_matrix of float32 ones, with 8 columns a byte."""
+    from scipy.sparse import csr_matrix
+
+    x = as_any_codes(x, where)
+    rows = PackedVectors(x, 8 * x.shape[1], where)
+    return csr_matrix((rows.values, rows.indices, rows.indptr),
+                      shape=(rows.n, rows.d))
 
 
 def is_packed(packed, where):
