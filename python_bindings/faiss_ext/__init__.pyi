@@ -18,20 +18,26 @@ __all__ = [
     "BandwidthKernel",
     "BilinearProjection",
     "BilinearShiftInvariantHash",
+    "BitKernel",
     "Calibration",
     "CallbackKernel",
     "CenteredHash",
     "Chi2Kernel",
     "ConsistentSamplingHash",
+    "CosineBitKernel",
     "CosineKernel",
     "DenseProjection",
     "Description",
+    "DiceBitKernel",
+    "DiceKernel",
     "ExpChi2Kernel",
     "ExponentialKernel",
     "FeatureMap",
     "Field",
+    "Fingerprints",
     "GaussianKernel",
     "GeneratedProjection",
+    "HammingBitKernel",
     "HashAndStorage",
     "HellingerKernel",
     "HomogeneousKernelMap",
@@ -40,12 +46,14 @@ __all__ = [
     "IndexBinaryConcurrent",
     "IndexBinaryFlatKernel",
     "IndexBinaryFlatSIMD",
+    "IndexBinaryHNSWKernel",
     "IndexBinaryHNSWSIMD",
     "IndexBinaryIDTable",
     "IndexBinaryIVFSIMD",
     "IndexBinaryKernelHash",
     "IndexBinaryPermuted",
     "IndexBinaryPermutedStats",
+    "IndexBinaryRefineKernel",
     "IndexConcurrent",
     "IndexFileKernel",
     "IndexFlatKernel",
@@ -57,6 +65,7 @@ __all__ = [
     "IndexRefineKernel",
     "IndexSparseKernel",
     "IntersectionKernel",
+    "JaccardBitKernel",
     "JaccardKernel",
     "JensenShannonKernel",
     "Kernel",
@@ -66,6 +75,7 @@ __all__ = [
     "LaplacianKernel",
     "LinearKernel",
     "MaternKernel",
+    "Names",
     "NormalizedKernel",
     "ParameterSpace",
     "PolynomialKernel",
@@ -74,6 +84,7 @@ __all__ = [
     "ProjectionHash",
     "RandomFourierMap",
     "Recommendation",
+    "RussellRaoBitKernel",
     "SearchParametersRefine",
     "ShardError",
     "ShardedIndex",
@@ -83,17 +94,22 @@ __all__ = [
     "SpectralHash",
     "StructuredProjection",
     "Transform",
+    "TverskyBitKernel",
     "VectorFileError",
     "WrappedKernel",
+    "bit_kernel_factory",
+    "bit_kernel_names",
     "bits_for",
     "build_from",
     "build_shards",
+    "butina_clusters",
     "calibrate",
     "clone_binary_index",
     "clone_index",
     "describe",
     "described_names",
     "file_index",
+    "fingerprint_batches",
     "hash_names",
     "holds_faiss_ext",
     "index_binary_factory",
@@ -108,22 +124,42 @@ __all__ = [
     "kernel_values",
     "map_factory",
     "map_names",
+    "maxmin_picks",
     "mean_neighbor_distance",
     "near_duplicate_groups",
     "near_duplicates",
     "open_shards",
     "read_VectorTransform",
+    "read_fingerprints",
     "read_index",
     "read_index_binary",
+    "read_names",
     "recommend",
     "set_index_parameter",
     "show_progress",
     "show_versions",
+    "threshold_graph",
     "versions",
     "write_VectorTransform",
+    "write_fps",
     "write_index",
     "write_index_binary",
 ]
+
+class BitKernel:
+    def __init__(self) -> None: ...
+    def is_symmetric(self) -> bool: ...
+    def is_one_for_equal(self) -> bool: ...
+    def description(self) -> str: ...
+    def copy(self) -> BitKernel: ...
+    def check_parameters(self) -> None: ...
+    def gram(
+        self,
+        x: ArrayLike,
+        y: ArrayLike | None = ...,
+        d: int | None = ...,
+    ) -> NDArray[np.float32]: ...
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> float: ...
 
 class Calibration:
     distances: NDArray[np.float64]
@@ -191,8 +227,31 @@ class Kernel:
         self,
         x: ArrayLike,
         y: ArrayLike | None = ...,
+        *,
+        packed: bool | None = ...,
     ) -> NDArray[np.float32]: ...
     def __call__(self, x: ArrayLike, y: ArrayLike) -> float: ...
+
+class Names:
+    def __init__(self) -> None: ...
+    def add(
+        self,
+        names: Sequence[str],
+        ids: ArrayLike | None = ...,
+    ) -> NDArray[np.int64]: ...
+    def ids(self, names: Sequence[str]) -> NDArray[np.int64]: ...
+    def contains(
+        self,
+        names: Sequence[str] | ArrayLike,
+    ) -> NDArray[np.bool_]: ...
+    def of(self, ids: ArrayLike) -> NDArray[np.object_]: ...
+    def remove(
+        self,
+        names: Sequence[str] | ArrayLike,
+    ) -> NDArray[np.int64]: ...
+    def __len__(self) -> Any: ...
+    def __contains__(self, name: Any) -> Any: ...
+    def __iter__(self) -> Any: ...
 
 class Projection:
     @property
@@ -233,10 +292,11 @@ class Recommendation:
     k: int
     d: int
     threads: int
-    make: Callable[[int], _AnyIndex]
+    packed: bool
+    make: Callable[[int], _AnyIndex | _AnyBinaryIndex]
     @property
     def as_fast(self) -> list[str]: ...
-    def build(self, x: ArrayLike) -> _AnyIndex: ...
+    def build(self, x: ArrayLike) -> _AnyIndex | _AnyBinaryIndex: ...
     def __init__(
         self,
         string: str,
@@ -257,7 +317,8 @@ class Recommendation:
         k: int,
         d: int,
         threads: int,
-        make: Callable[[int], faiss.Index],
+        packed: bool,
+        make: Callable[[int], faiss.Index | faiss.IndexBinary],
     ) -> None: ...
 
 class ShardedIndex:
@@ -361,11 +422,20 @@ class CallbackKernel(Kernel):
     ) -> None: ...
     def description(self) -> str: ...
 
+class CosineBitKernel(BitKernel):
+    def __init__(self) -> None: ...
+
 class CosineKernel(Kernel):
     def __init__(self) -> None: ...
 
 class DenseProjection(Projection):
     def __init__(self, d_in: int, d_out: int) -> None: ...
+
+class DiceBitKernel(BitKernel):
+    def __init__(self) -> None: ...
+
+class DiceKernel(Kernel):
+    def __init__(self) -> None: ...
 
 class Field(NamedTuple):
     key: str
@@ -373,19 +443,35 @@ class Field(NamedTuple):
     default: str
     meaning: str
 
+class Fingerprints(faiss.tuple):
+    codes: ForwardRef('NDArray[np.uint8]')
+    names: ForwardRef('list[str] | None')
+    bits: int
+    type: ForwardRef('str | None')
+    skipped: ForwardRef('list[str]')
+
 class GeneratedProjection(Projection):
     seed: int
     law: str
     scales: faiss.Float32Vector
     def __init__(self) -> None: ...
 
+class HammingBitKernel(BitKernel):
+    def __init__(self) -> None: ...
+
 class IndexAsymmetricHash(faiss.Index):
     @property
     def hash(self) -> _AnyHash: ...
     def __init__(self, hash: KernelHash, metric: int = ...) -> None: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -395,6 +481,7 @@ class IndexAsymmetricHash(faiss.Index):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -403,6 +490,7 @@ class IndexAsymmetricHash(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -445,6 +533,8 @@ class IndexAsymmetricHash(faiss.Index):
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -456,9 +546,22 @@ class IndexAsymmetricHash(faiss.Index):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -473,8 +576,14 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
     own_fields: bool
     def __init__(self, index: faiss.IndexBinary) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def reset(self) -> None: ...
     def merge_from(
@@ -490,6 +599,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -498,6 +608,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -506,6 +617,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -533,14 +645,32 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
-    def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
+    def assign(
+        self,
+        x: ArrayLike,
+        k: int = ...,
+        *,
+        packed: bool = ...,
+    ) -> NDArray[np.int64]: ...
     def reconstruct_batch(
         self,
         key: ArrayLike,
         x: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -551,8 +681,8 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
 
 class IndexBinaryFlatKernel(faiss.IndexBinary):
     @property
-    def kernel(self) -> JaccardKernel: ...
-    def __init__(self, d: int) -> None: ...
+    def kernel(self) -> BitKernel: ...
+    def __init__(self) -> None: ...
     @staticmethod
     def kernel_value(distance: int) -> float: ...
     @staticmethod
@@ -577,6 +707,7 @@ class IndexBinaryFlatKernel(faiss.IndexBinary):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
+    def remember_places(self) -> None: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
         self,
@@ -605,8 +736,20 @@ class IndexBinaryFlatKernel(faiss.IndexBinary):
         key: ArrayLike,
         x: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -675,8 +818,100 @@ class IndexBinaryPermuted(faiss.IndexBinary):
         key: ArrayLike,
         x: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
+    def ids(self) -> NDArray[np.int64]: ...
+    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def list_sizes(self) -> NDArray[np.int64]: ...
+    def compact(self) -> None: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
+
+class IndexBinaryRefineKernel(faiss.IndexBinary):
+    base_index: _AnyBinaryIndex
+    refine_index: IndexBinaryFlatKernel
+    own_fields: bool
+    k_factor: float
+    def __init__(
+        self,
+        base_index: faiss.IndexBinary,
+        refine_index: IndexBinaryFlatKernel,
+    ) -> None: ...
+    def train(self, x: ArrayLike) -> None: ...
+    def add(self, x: ArrayLike) -> None: ...
+    def search(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+    def range_search(
+        self,
+        x: ArrayLike,
+        thresh: float,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
+    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
+    def reset(self) -> None: ...
+    def merge_from(
+        self,
+        other: faiss.IndexBinary,
+        add_id: int = ...,
+    ) -> None: ...
+    def check_compatible_for_merge(self, other: faiss.IndexBinary) -> None: ...
+    def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
+    def reconstruct_n(
+        self,
+        n0: int = ...,
+        ni: int = ...,
+        x: NDArray[np.uint8] | None = ...,
+    ) -> NDArray[np.uint8]: ...
+    def search_and_reconstruct(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
+    def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
+    def reconstruct_batch(
+        self,
+        key: ArrayLike,
+        x: NDArray[np.uint8] | None = ...,
+    ) -> NDArray[np.uint8]: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -690,9 +925,15 @@ class IndexConcurrent(faiss.Index):
     def index(self) -> _AnyIndex: ...
     own_fields: bool
     def __init__(self, index: faiss.Index) -> None: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def reset(self) -> None: ...
     def merge_from(
@@ -710,6 +951,7 @@ class IndexConcurrent(faiss.Index):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -718,6 +960,7 @@ class IndexConcurrent(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -729,6 +972,7 @@ class IndexConcurrent(faiss.Index):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct(
         self,
@@ -748,6 +992,8 @@ class IndexConcurrent(faiss.Index):
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def sa_encode(
         self,
@@ -764,8 +1010,20 @@ class IndexConcurrent(faiss.Index):
         codes: ArrayLike,
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -792,9 +1050,15 @@ class IndexIVFPQ4(faiss.Index):
         M: int = ...,
         metric: int = ...,
     ) -> None: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -804,6 +1068,7 @@ class IndexIVFPQ4(faiss.Index):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -812,6 +1077,7 @@ class IndexIVFPQ4(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def make_direct_map(self, on: bool = ...) -> None: ...
     def reconstruct(
@@ -852,6 +1118,8 @@ class IndexIVFPQ4(faiss.Index):
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -863,14 +1131,27 @@ class IndexIVFPQ4(faiss.Index):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct_batch(
         self,
         key: ArrayLike,
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -878,6 +1159,9 @@ class IndexIVFPQ4(faiss.Index):
     def list_sizes(self) -> NDArray[np.int64]: ...
     def compact(self) -> None: ...
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
+
+class JaccardBitKernel(BitKernel):
+    def __init__(self) -> None: ...
 
 class JaccardKernel(Kernel):
     def __init__(self) -> None: ...
@@ -913,6 +1197,10 @@ class PolynomialKernel(Kernel):
     c: float
     def __init__(self, degree: int, c: float = ...) -> None: ...
 
+class RussellRaoBitKernel(BitKernel):
+    def is_one_for_equal(self) -> bool: ...
+    def __init__(self) -> None: ...
+
 class SearchParametersRefine(faiss.SearchParameters):
     k_factor: float
     base_params: faiss.SearchParameters
@@ -939,6 +1227,12 @@ class Transform(faiss.VectorTransform):
     def apply(self, x: ArrayLike) -> NDArray[np.float32]: ...
     def apply_py(self, x: ArrayLike) -> NDArray[np.float32]: ...
     def reverse_transform(self, x: ArrayLike) -> NDArray[np.float32]: ...
+
+class TverskyBitKernel(BitKernel):
+    alpha: float
+    beta: float
+    def __init__(self, alpha: float, beta: float) -> None: ...
+    def is_symmetric(self) -> bool: ...
 
 class WrappedKernel(Kernel):
     @property
@@ -1021,8 +1315,20 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
         x: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1086,8 +1392,20 @@ class IndexBinaryHNSWSIMD(faiss.IndexBinaryHNSW):
         key: ArrayLike,
         x: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1102,8 +1420,14 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
     id_map: faiss.Int64Vector
     def __init__(self, index: faiss.IndexBinary) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -1111,6 +1435,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1119,6 +1444,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1127,6 +1453,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -1163,14 +1490,32 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
-    def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
+    def assign(
+        self,
+        x: ArrayLike,
+        k: int = ...,
+        *,
+        packed: bool = ...,
+    ) -> NDArray[np.int64]: ...
     def reconstruct_batch(
         self,
         key: ArrayLike,
         x: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1242,8 +1587,20 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
         il: faiss.InvertedLists,
         own: bool = ...,
     ) -> None: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1258,9 +1615,15 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         hash: KernelHash,
         storage: faiss.IndexBinary,
     ) -> None: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -1268,6 +1631,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1276,6 +1640,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reset(self) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
@@ -1299,6 +1664,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def train_codes(self, x: ArrayLike) -> None: ...
     def add_codes(self, x: ArrayLike) -> None: ...
@@ -1319,14 +1685,32 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
-    def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
+    def assign(
+        self,
+        x: ArrayLike,
+        k: int = ...,
+        *,
+        packed: bool = ...,
+    ) -> NDArray[np.int64]: ...
     def reconstruct_batch(
         self,
         key: ArrayLike,
         x: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1348,9 +1732,15 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         metric: int = ...,
         store: str = ...,
     ) -> None: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -1360,6 +1750,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1368,6 +1759,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct_n(
         self,
@@ -1400,6 +1792,8 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -1411,6 +1805,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct(
         self,
@@ -1452,8 +1847,20 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         labels: ArrayLike,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def permute_entries(self, perm: ArrayLike) -> None: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1466,7 +1873,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
     storage: _AnyIndex
     hnsw: faiss.HNSW
     def __init__(self, storage: IndexFlatKernel, M: int = ...) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -1476,6 +1883,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1484,6 +1892,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1506,7 +1915,13 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         add_id: int = ...,
     ) -> None: ...
     def check_compatible_for_merge(self, otherIndex: faiss.Index) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def sa_code_size(self) -> int: ...
     def sa_encode(
         self,
@@ -1519,12 +1934,14 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
     def get_distance_computer(self) -> Any: ...
-    def train(self, x: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
     def assign(
         self,
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -1536,6 +1953,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct_batch(
         self,
@@ -1556,8 +1974,20 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         labels: ArrayLike,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def link_singletons(self) -> None: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1571,9 +2001,15 @@ class IndexIDTable(faiss.IndexIDMap):
     index: _AnyIndex
     id_map: faiss.Int64Vector
     def __init__(self, index: faiss.Index) -> None: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -1583,6 +2019,7 @@ class IndexIDTable(faiss.IndexIDMap):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1591,6 +2028,7 @@ class IndexIDTable(faiss.IndexIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1602,6 +2040,7 @@ class IndexIDTable(faiss.IndexIDMap):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct(
         self,
@@ -1630,6 +2069,8 @@ class IndexIDTable(faiss.IndexIDMap):
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def sa_encode(
         self,
@@ -1646,8 +2087,20 @@ class IndexIDTable(faiss.IndexIDMap):
         codes: ArrayLike,
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1663,9 +2116,15 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         storage: faiss.IndexBinary,
         metric: int = ...,
     ) -> None: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -1675,6 +2134,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1683,6 +2143,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1725,6 +2186,8 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -1736,9 +2199,22 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1752,9 +2228,15 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
     index: _AnyIndex
     chain: faiss.VectorTransformVector
     def __init__(self, index: faiss.Index) -> None: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -1764,6 +2246,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1772,6 +2255,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1799,6 +2283,8 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -1810,6 +2296,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def sa_encode(
         self,
@@ -1827,8 +2314,20 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
     def prepend_transform(self, ltrans: faiss.VectorTransform) -> None: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1845,8 +2344,8 @@ class IndexRefineKernel(faiss.IndexRefine):
         base_index: faiss.Index,
         refine_index: faiss.Index,
     ) -> None: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -1856,8 +2355,15 @@ class IndexRefineKernel(faiss.IndexRefine):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def merge_from(
         self,
@@ -1889,6 +2395,8 @@ class IndexRefineKernel(faiss.IndexRefine):
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def range_search(
         self,
@@ -1897,6 +2405,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1908,6 +2417,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def sa_encode(
         self,
@@ -1919,8 +2429,20 @@ class IndexRefineKernel(faiss.IndexRefine):
         key: ArrayLike,
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
-    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
-    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def update_vectors(
+        self,
+        ids: ArrayLike,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
+    def upsert(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
@@ -1959,7 +2481,12 @@ class KernelHash(Transform):
     def description(self) -> str: ...
     def copy(self) -> _AnyHash: ...
     def check_parameters(self) -> None: ...
-    def encode(self, x: ArrayLike) -> NDArray[np.uint8]: ...
+    def encode(
+        self,
+        x: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> NDArray[np.uint8]: ...
     def kernel_value(self, x: ArrayLike, y: ArrayLike) -> float: ...
     def expected_hamming_of_pair(
         self,
@@ -2037,6 +2564,13 @@ class HomogeneousKernelMap(FeatureMap):
     def squared_norm(self) -> float: ...
     def map_signature(self, values: ArrayLike) -> Any: ...
     def distortion(self) -> float: ...
+
+class IndexBinaryHNSWKernel(IndexBinaryHNSWSIMD):
+    @property
+    def kernel(self) -> BitKernel: ...
+    def __init__(self, d: int, kernel: BitKernel, M: int = ...) -> None: ...
+    def get_distance_computer(self) -> Any: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexFileKernel(IndexFlatKernel):
     @property
@@ -2288,9 +2822,15 @@ class _AnyIndex(faiss.Index):
     @property
     def is_trained(self) -> bool: ...
     def __len__(self) -> int: ...
-    def train(self, x: ArrayLike) -> None: ...
-    def add(self, x: ArrayLike) -> None: ...
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add_with_ids(
+        self,
+        x: ArrayLike,
+        ids: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -2300,12 +2840,15 @@ class _AnyIndex(faiss.Index):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def assign(
         self,
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.int64]: ...
     def range_search(
         self,
@@ -2314,6 +2857,7 @@ class _AnyIndex(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -2325,6 +2869,7 @@ class _AnyIndex(faiss.Index):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
+        packed: bool = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct(
         self,
@@ -2424,6 +2969,8 @@ class _AnyBinaryIndex(faiss.IndexBinary):
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 
+def bit_kernel_factory(description: str) -> BitKernel: ...
+def bit_kernel_names() -> list[str]: ...
 def bits_for(n: int, delta: float, epsilon: float) -> int: ...
 def build_from(
     path: Any,
@@ -2453,6 +3000,13 @@ def build_shards(
     memory: Any = ...,
     progress: Any = ...,
 ) -> Any: ...
+def butina_clusters(
+    x: ArrayLike,
+    threshold: float = ...,
+    kernel: str | Kernel | BitKernel = ...,
+    packed: bool | None = ...,
+    names: ArrayLike | None = ...,
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | list[list[str]]]: ...
 def calibrate(
     index: faiss.Index | faiss.IndexBinary,
     base: ArrayLike,
@@ -2460,6 +3014,7 @@ def calibrate(
     kernel: str | Kernel | Callable[..., ArrayLike] | None = ...,
     k: int = ...,
     width: int = ...,
+    packed: bool | None = ...,
 ) -> Calibration: ...
 def clone_binary_index(index: faiss.IndexBinary) -> _AnyBinaryIndex: ...
 def clone_index(index: faiss.Index) -> _AnyIndex: ...
@@ -2472,6 +3027,12 @@ def file_index(
     part: Any = ...,
     n: Any = ...,
 ) -> Any: ...
+def fingerprint_batches(
+    path: str | os.PathLike,
+    fingerprint: str | None = ...,
+    skip_errors: bool = ...,
+    batch: int = ...,
+) -> Iterator[Fingerprints]: ...
 def hash_names() -> list[str]: ...
 def holds_faiss_ext(
     thing: faiss.Index | faiss.IndexBinary | faiss.VectorTransform,
@@ -2501,6 +3062,15 @@ def kernel_values(
 ) -> NDArray[np.float64]: ...
 def map_factory(d: int, description: str) -> _AnyMap: ...
 def map_names() -> list[str]: ...
+def maxmin_picks(
+    x: ArrayLike,
+    n_picks: int,
+    kernel: str | Kernel | BitKernel = ...,
+    first: int | None = ...,
+    packed: bool | None = ...,
+    seed: int = ...,
+    names: ArrayLike | None = ...,
+) -> tuple[NDArray[np.int64] | list[str], NDArray[np.float32]]: ...
 def mean_neighbor_distance(
     x: ArrayLike,
     norm: str = ...,
@@ -2514,7 +3084,7 @@ def near_duplicate_groups(
     threshold: float = ...,
     kernel: str | Kernel = ...,
     missed: float = ...,
-    packed: bool = ...,
+    packed: bool | None = ...,
     seed: int = ...,
 ) -> NDArray[np.int64]: ...
 def near_duplicates(
@@ -2522,7 +3092,7 @@ def near_duplicates(
     threshold: float = ...,
     kernel: str | Kernel = ...,
     missed: float = ...,
-    packed: bool = ...,
+    packed: bool | None = ...,
     seed: int = ...,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
 def open_shards(
@@ -2533,6 +3103,11 @@ def open_shards(
 def read_VectorTransform(
     f: str | os.PathLike[str] | faiss.IOReader,
 ) -> faiss.VectorTransform: ...
+def read_fingerprints(
+    path: str | os.PathLike,
+    fingerprint: str | None = ...,
+    skip_errors: bool = ...,
+) -> Fingerprints: ...
 def read_index(
     f: str | os.PathLike[str] | faiss.IOReader,
     io_flags: int = ...,
@@ -2541,6 +3116,7 @@ def read_index_binary(
     f: str | os.PathLike[str] | faiss.IOReader,
     io_flags: int = ...,
 ) -> _AnyBinaryIndex: ...
+def read_names(path: str | os.PathLike[str]) -> Names | None: ...
 def recommend(
     x: ArrayLike,
     kernel: str | Kernel | Callable,
@@ -2554,6 +3130,7 @@ def recommend(
     sample_size: int = ...,
     seed: int = ...,
     progress: bool = ...,
+    packed: bool | None = ...,
 ) -> Recommendation: ...
 def set_index_parameter(
     index: faiss.Index | faiss.IndexBinary | ShardedIndex,
@@ -2562,14 +3139,30 @@ def set_index_parameter(
 ) -> None: ...
 def show_progress(function: Any = ...) -> Any: ...
 def show_versions() -> None: ...
+def threshold_graph(
+    x: ArrayLike,
+    threshold: float = ...,
+    kernel: str | Kernel | BitKernel = ...,
+    packed: bool | None = ...,
+) -> Any: ...
 def versions() -> dict[str, str | int]: ...
 def write_VectorTransform(
     vt: faiss.VectorTransform,
     f: str | os.PathLike[str] | faiss.IOWriter,
 ) -> None: ...
+def write_fps(
+    path: str | os.PathLike,
+    codes: ArrayLike,
+    names: Sequence[str],
+    bits: int | None = ...,
+    type: str | None = ...,
+) -> None: ...
 def write_index(
-    index: faiss.Index,
+    index: faiss.Index | faiss.IndexBinary,
     f: str | os.PathLike[str] | faiss.IOWriter,
+    io_flags: int = ...,
+    *,
+    names: Names | None = ...,
 ) -> None: ...
 def write_index_binary(
     index: faiss.IndexBinary,

@@ -31,7 +31,9 @@ INDEXES = {
     "refine_flat": "SIK32(gaussian),BFlat,RFlat", "pre": "PCA4,KFlat(linear)", "hnsw": "HNSW4,KFlat(gaussian)",
     "hnsw_changed": "HNSW4,KFlat(gaussian)", "scr_hnsw_changed": "SCR32,BHNSW4"}
 BINARY = {
-    "binary_sik": "SIK32(gaussian),BFlat", "binary_id_table": "IDMap,SIK32(gaussian),BFlat", "binary_jaccard": "BKFlat(jaccard)"}
+    "binary_sik": "SIK32(gaussian),BFlat", "binary_id_table": "IDMap,SIK32(gaussian),BFlat", "binary_jaccard": "BKFlat(jaccard)",
+    "binary_tversky": "BKFlat(tversky(alpha=1,beta=0.5))", "binary_graph": "BHNSW4,BKFlat(dice)",
+    "binary_refine": "CWS32,BFlat,Refine(BKFlat(jaccard))"}
 HASHES = {"vt_sik": "SIK32(gaussian)", "vt_klsh": "KLSH32(chi2,p=20)"}
 
 
@@ -113,7 +115,7 @@ def change(index):
 
 def taken_by(index, x):
     """Packed bits for sets; codes if FAISS's binary ID maps, Shards or Replicas hold a hash."""
-    if isinstance(index, faiss_ext.IndexBinaryFlatKernel):
+    if isinstance(index, (faiss_ext.IndexBinaryFlatKernel, faiss_ext.IndexBinaryHNSWKernel, faiss_ext.IndexBinaryRefineKernel)):
         return sets_of(x)
     part = index
     for i in range(index.count() if hasattr(index, "at") else 0):

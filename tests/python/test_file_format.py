@@ -88,7 +88,7 @@ class PageReader:
             return bool(byte)
         if type_ == "text":
             return self.bytes(self.number("u64")).decode()
-        if type_ in ("kernel", "projection"):
+        if type_ in ("kernel", "bit kernel", "projection"):
             name = self.value("text", values, kind)
             if not name:
                 return None
@@ -219,13 +219,23 @@ def test_binary_indexes_and_transformations():
     bare.add(X[:50].view("uint8")[:, :8].copy())
     values = read(faiss.serialize_index_binary(bare), "binary index")
     assert np.array_equal(values["codes"], X[:50].view("uint8")[:, :8].ravel())
-    sets = faiss_ext.index_binary_factory(64, "BKFlat(jaccard)")
-    codes = np.packbits(X[:50] > 0.01, axis=1)
-    sets.add(codes)
-    values = read(faiss.serialize_index_binary(sets), "binary index")
-    for ones, part in enumerate(values["lists"]):
-        rows = part["codes"].reshape(-1, 8)
-        assert np.array_equal(rows, codes[part["ids"]]) and (np.unpackbits(rows, axis=1).sum(axis=1) == ones).all()
+    for name in faiss_ext.bit_kernel_names():
+        sets = faiss_ext.index_binary_factory(500, f"BKFlat({name})")
+        codes = np.packbits(np.repeat(X[:50] > 0.01, 8, axis=1)[:, :500], axis=1)
+        sets.add(codes)
+        values = read(faiss.serialize_index_binary(sets), "binary index")
+        assert values["kernel"]["class"] == name
+        for ones, part in enumerate(values["lists"]):
+            rows = part["codes"].reshape(-1, 64)
+            assert np.array_equal(rows[:, :63], codes[part["ids"]]) and not rows[:, 63].any()
+            assert (np.unpackbits(rows, axis=1).sum(axis=1) == ones).all()
+            assert np.array_equal(np.bitwise_xor(rows[:, :32], rows[:, 32:]), part["folded"].reshape(-1, 32))
+    codes = X[:50].view("uint8")[:, :8].copy()
+    for string in ("BHNSW4,BKFlat(dice)", "CWS16,BFlat,Refine(BKFlat(jaccard))"):
+        index = faiss_ext.index_binary_factory(64, string)
+        index.add(codes)
+        values = read(faiss.serialize_index_binary(index), "binary index")
+        assert values.get("kernel", "dice") == "dice" and values.get("k_factor", 1) == 1
     hash = faiss_ext.ShiftInvariantHash(64, 32, faiss_ext.GaussianKernel(0.25))
     hash.train(X)
     writer = faiss.VectorIOWriter()
