@@ -731,6 +731,8 @@ TEST(IndexConcurrent, HasStringsFilesAndCopies) {
     for (const char* text :
          {"BConcurrent,BHash8",
           "BConcurrent,BIVF4",
+          "BConcurrent,BHNSW8,BKFlat(jaccard)",
+          "BConcurrent,BIVF4,Refine(BKFlat(dice))",
           "BConcurrent,IDMap,BKFlat(jaccard)"}) {
         EXPECT_EQ(index_string(*reread(*index_binary_factory(64, text))), text);
     }

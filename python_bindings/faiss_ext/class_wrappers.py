@@ -1826,18 +1826,18 @@ def train_through_hash(the_class):
     """The method train of a wrapper, which trains a hash behind it as well."""
     train_codes = the_class.train_codes
 
-    def train(self, x: "ArrayLike") -> None:
+    def train(self, x: "ArrayLike", *, packed: bool = False) -> None:
         if hash_in_front(self) is None:
             train_codes(self, x)
             return
         front = part_in_front(self)
-        front.train(x)
+        front.train(x, packed=packed)
         part = self
         while part.this != front.this:
             part.is_trained = True
             part = part.index
 
-    documentation.document(train, documentation.BinaryIndexMethods.train)
+    documentation.document(train, documentation.HashedIndexMethods.train)
     return train
 
 

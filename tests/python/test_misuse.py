@@ -822,7 +822,7 @@ FAISS_STRINGS = ["PQ8np", "PQ8x4fs", "IVF4,PQ8x4fs", "IVF4,PQ8np", "IVF4,SQ8", "
 FAISS_STRINGS = [f"HKM1(chi2),{s}" for s in FAISS_STRINGS] + ["IDMap,HKM1(chi2),PQ8np", "IDMap2,HKM1(chi2),HNSW8"]
 HASHED_STRINGS = [f"RHBE64,{s}" for s in strings_of("storages")]
 HASHED_STRINGS += [f"{name},{s}" for s in HASHED_STRINGS if without_ids(s) for name in ("IDMap", "IDMap2")]
-CODE_STRINGS = ["BKFlat(jaccard)", "BFlat", "BIVF4", "BPerm(M=5,B=3)"]
+CODE_STRINGS = ["BKFlat(jaccard)", "BFlat", "BIVF4", "BPerm(M=5,B=3)", "BHNSW8,BKFlat(dice)", "CWS64,BFlat,Refine(BKFlat(jaccard))"]
 CODE_STRINGS += [f"{name},{s}" for s in CODE_STRINGS if without_ids(s) for name in ("IDMap", "IDMap2")]
 INTEGERS = int, np.int64, np.int32, np.uint8
 NUMBERS = *INTEGERS, float, np.float64, np.float32
@@ -1087,7 +1087,8 @@ def test_what_is_not_a_factory_string(string, problem):
             factory(16, string)
 
 
-@pytest.mark.parametrize("string", ["BFlat", "BHash8", "BIVF4", "BKFlat(jaccard)"])
+@pytest.mark.parametrize("string", ["BFlat", "BHash8", "BIVF4", "BKFlat(jaccard)", "BHNSW8,BKFlat(jaccard)", "BIVF4,Refine(BKFlat(jaccard))",
+                                    "CWS64,BFlat,Refine(BKFlat(jaccard))"])
 def test_binary_strings_name_their_factory(string):
     with pytest.raises(RuntimeError, match="index_binary_factory"):
         faiss.index_factory(16, string)
@@ -1836,7 +1837,8 @@ def test_merges_of_indexes_trained_on_other_vectors(frame, string):
 
 
 @pytest.mark.parametrize("make, string", [
-    *((faiss_ext.index_binary_factory, s) for s in ("BFlat", "BIVF2", "BIVF2_HNSW8", "BConcurrent,BIVF2", "BHNSW8", "BPerm", "BKFlat(jaccard)")),
+    *((faiss_ext.index_binary_factory, s) for s in ("BFlat", "BIVF2", "BIVF2_HNSW8", "BConcurrent,BIVF2", "BHNSW8", "BPerm", "BKFlat(jaccard)",
+                                                    "BHNSW8,BKFlat(jaccard)", "BIVF2,Refine(BKFlat(jaccard))")),
     *((faiss.index_factory, s) for s in ("KFlat(chi2)", "KIVF2", "HKM1(chi2),IVF2,Flat", "Concurrent,IVF2,Flat", "HKM1(chi2),PQ8x4",
                                          "HNSW8,KFlat(chi2)", GAUSSIAN + ",BIVF2", GAUSSIAN + ",BFlat,Refine(KFlat(chi2))"))])
 @pytest.mark.parametrize("removes", [False, True])

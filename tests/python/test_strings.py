@@ -75,7 +75,8 @@ def test_a_string_makes_an_index_that_has_it(string, trained):
         assert index.description() == text
 
 
-@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap2,BKFlat(jaccard)", "SIK64(gaussian(gamma=2)),BFlat", "RHBE64(rot=pca),BIVF4", "BPerm(B=3)",
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap2,BKFlat(jaccard)", "BHNSW8,BKFlat(tversky(alpha=0.25,beta=0.25))",
+                                    "IDMap,CWS64,BFlat,Refine(BKFlat(jaccard))", "SIK64(gaussian(gamma=2)),BFlat", "RHBE64(rot=pca),BIVF4", "BPerm(B=3)",
                                     "BConcurrent,BPerm(B=3)"])
 def test_of_binary_indexes(string):
     index = faiss_ext.index_binary_factory(64, string)
