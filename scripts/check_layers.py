@@ -34,7 +34,7 @@ LAYERS = [
 PYTHON_LAYERS = [
     # use nothing of the package
     "_version check_interpreter timing sparse_arrays vector_files id_files "
-    "hash_table byte_strings molecules",
+    "molecules",
     # the extension module, and what its wrappers need
     "check_faiss swigfaiss_ext errors arguments documentation progress",
     # what an index consists of
