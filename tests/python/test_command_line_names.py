@@ -14,7 +14,7 @@ from faiss_ext.command_line import index_of, main
 
 from helpers import COUNTS, X
 
-BITS = np.packbits(COUNTS[:60] > 8, axis=1, bitorder="little")
+BITS = np.packbits(COUNTS[:60] > 8, axis=1)
 NAMES = [f"mol {i}" if i % 7 else f'{i}\'-"a",b' for i in range(60)]
 TYPE = "morgan2:64"
 
