@@ -52,12 +52,12 @@ from .advice import (
 from .duplicates import found_pairs, near_duplicate_groups
 from .errors import with_prefix
 from .extend_faiss import read_index_binary
-from .files import check_writable, write_index
+from .files import check_writable
 from .filters import ids_of
 from .fingerprint_builds import Skipped, build_from_fingerprints
 from .fingerprint_files import is_fingerprint_file, read_fingerprints
 from .id_files import Ids, listed_ids, read_filter, read_ids
-from .name_files import write_index as write_with_names
+from .name_files import write_with_names
 from .name_lists import checked_names, is_names, read_ids_or_names
 from .named_vectors import (
     add_missing, check_has_names, check_new_names, fingerprint_of,
@@ -603,9 +603,7 @@ def built_of_vectors(args):
             ids = np.asarray(given.ids, dtype="int64")
     index = build_from(
         path, args.string, args.memory, args.output, part, args.exact, metric,
-        args.train, args.seed, dict(args.parameter), not args.quiet, ids)
-    if names is not None:
-        write_with_names(index, args.output, names=names)
+        args.train, args.seed, dict(args.parameter), not args.quiet, ids, names)
     return index, names
 
 
@@ -627,7 +625,7 @@ def built_of_fingerprints(args):
         args.vectors, args.string, args.output, args.fingerprint,
         args.skip_errors, ids, args.memory, args.train, args.seed,
         dict(args.parameter), not args.quiet)
-    write_with_names(index, args.output, names=names)
+    write_with_names(index, args.output, names)
     for line in skipped.lines():
         print(line, file=sys.stderr)
     return index, names
@@ -821,10 +819,7 @@ def given_for(args, names, file_names, n):
 def finish(args, index, names, words, **counts):
     """Writes a changed index, and shows what has been done."""
     output = args.output or args.index
-    if names is None:
-        write_index(index, output)
-    else:
-        write_with_names(index, output, names=names)
+    write_with_names(index, output, names)
     counts["n"] = index.ntotal
     show(args, counts, [f"{output}: {words}; {index.ntotal:,} vectors now"])
     return 0

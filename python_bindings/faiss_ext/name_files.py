@@ -65,7 +65,14 @@ def write_index(
         raise TypeError("write_index: with names, expected the name of a file, "
                         f"got {shown(f)}")
     check_not_read_from(f, index)
-    with replacing(f) as file:
+    write_with_names(index, f, names)
+
+
+def write_with_names(index, path, names):
+    """Writes an index to a file, and its names if they are not None."""
+    if names is None:
+        return write_index_alone(index, path)
+    with replacing(path) as file:
         write_index_alone(index, faiss.PyCallbackIOWriter(file.write))
         for piece in section(names):
             file.write(piece)
