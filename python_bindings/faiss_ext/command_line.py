@@ -55,7 +55,8 @@ from .extend_faiss import read_index_binary
 from .files import check_writable
 from .filters import ids_of
 from .fingerprint_builds import Skipped, build_from_fingerprints
-from .fingerprint_files import is_fingerprint_file, read_fingerprints
+from .fingerprint_files import (
+    is_fingerprint_file, names_in, read_fingerprints)
 from .id_files import Ids, listed_ids, read_filter, read_ids
 from .name_files import write_with_names
 from .name_lists import checked_names, is_names, read_ids_or_names
@@ -80,7 +81,7 @@ from .sources import as_floats, widened
 from .sparse_arrays import is_sparse
 from .timing import Stopwatch
 from .vector_files import (
-    VectorFileError, lazy_vectors, read_vectors)
+    VectorFileError, errors_named, lazy_vectors, read_vectors)
 
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
@@ -366,6 +367,10 @@ def vectors_of(word):
     return read_vectors(*file_and_part(word))
 
 
+def number_of_vectors(word):
+    return lazy_vectors(*file_and_part(word)).shape[0]
+
+
 def ids_given(word, read=read_ids):
     """The ids in a file, or in a list such as 3,17,20-30."""
     refuse_dash(word)
@@ -392,11 +397,20 @@ def ids_or_names_given(word, names, read=read_ids):
 def vectors_and_names(args, index, names, file):
     """The vectors of a file for an index, and their names, or None."""
     if not is_fingerprint_file(file):
-        return vectors_for(index, vectors_of(file), file), None
+        x = vectors_for(index, vectors_of(file), file)
+        has_names = names is not None and takes_packed_bits(index)
+        return x, names_of_packed(file, len(x)) if has_names else None
     read = fingerprints_for(
         index, names, file, args.fingerprint, args.skip_errors)
     tell_skipped(read.skipped)
     return read.codes, read.names
+
+
+def names_of_packed(file, n):
+    """The names of n packed bits that an .npz file has, or None."""
+    path = file_and_part(file)[0]
+    with errors_named(path):
+        return names_in(path, n)
 
 
 def tell_skipped(messages):
@@ -591,20 +605,29 @@ def built_of_vectors(args):
     path, part = file_and_part(args.vectors)
     metric = (faiss.METRIC_L2 if args.metric == "l2"
               else faiss.METRIC_INNER_PRODUCT)
-    ids, names = None, None
-    if args.ids is not None:
-        check_inputs_stay(args.output, args.ids)
-        given = ids_or_names_given(args.ids, None)
-        check_count(given, args, lazy_vectors(path, part).shape[0])
-        if is_names(given):
-            names = Names()
-            names.add(given.ids)
-        else:
-            ids = np.asarray(given.ids, dtype="int64")
+    given, ids, names = given_for_build(args), None, None
+    if given is not None and is_names(given):
+        names = Names()
+        names.add(given.ids)
+    elif given is not None:
+        ids = np.asarray(given.ids, dtype="int64")
     index = build_from(
         path, args.string, args.memory, args.output, part, args.exact, metric,
         args.train, args.seed, dict(args.parameter), not args.quiet, ids, names)
     return index, names
+
+
+def given_for_build(args):
+    """The ids or names that --ids or a file of packed bits gives; or None."""
+    if args.ids is not None:
+        check_inputs_stay(args.output, args.ids)
+        given = ids_or_names_given(args.ids, None)
+        check_count(given, args, number_of_vectors(args.vectors))
+        return given
+    if not swig._is_string_for_codes(args.string):
+        return None
+    names = names_of_packed(args.vectors, number_of_vectors(args.vectors))
+    return None if names is None else checked_names(Ids(names, args.vectors))
 
 
 def built_of_fingerprints(args):
@@ -870,10 +893,10 @@ def run_add(args):
 def run_update(args):
     index, names = index_to_change(args)
     check_class(index, args.index)
-    if args.ids is None and not is_fingerprint_file(args.vectors):
+    x, file_names = vectors_and_names(args, index, names, args.vectors)
+    if args.ids is None and file_names is None:
         raise UsageError("--ids is missing: it gives the id or name of each "
                          "vector")
-    x, file_names = vectors_and_names(args, index, names, args.vectors)
     given = given_for(args, names, file_names, x.shape[0])
     is_there = (names.contains(given.ids) if is_names(given)
                 else index.contains(given.ids))

@@ -327,18 +327,14 @@ def smiles_batches(path, fingerprint, skip_errors, batch):
 # --------------------------------------------------------------- arrays
 
 def array_batches(path, fingerprint, skip_errors, batch):
-    if path.endswith(".npy"):
-        codes, names = np.load(path, mmap_mode="r", allow_pickle=False), None
-    else:
-        codes, names = npz_array(path, None, ndim=2), names_in(path)
+    codes = (np.load(path, mmap_mode="r", allow_pickle=False)
+             if path.endswith(".npy") else npz_array(path, None, ndim=2))
     if (not isinstance(codes, np.ndarray) or codes.ndim != 2
             or codes.dtype != np.uint8 or codes.shape[1] == 0):
         raise VectorFileError(
             f"{path}: expected packed bits in an array of uint8 of two "
             f"dimensions, got {shown(codes)}")
-    if names is not None and len(names) != len(codes):
-        raise VectorFileError(f"{path}: {len(names):,} names of "
-                              f"{len(codes):,} fingerprints")
+    names = names_in(path, len(codes))
     for begin in range(0, len(codes), batch):
         part = slice(begin, begin + batch)
         yield Fingerprints(
@@ -347,8 +343,11 @@ def array_batches(path, fingerprint, skip_errors, batch):
             fingerprint)
 
 
-def names_in(path):
-    """The array "names" of an .npz file as a list; None if it is not there."""
+def names_in(path, n):
+    """The array "names" of an .npz file with n fingerprints as a list; None if
+    it is not there, or for another file."""
+    if not path.endswith(".npz"):
+        return None
     with np.load(path, allow_pickle=False) as arrays:
         if "names" not in arrays.files:
             return None
@@ -356,6 +355,9 @@ def names_in(path):
     if names.dtype.kind not in "US":
         raise VectorFileError(f"{path}: expected strings in the array 'names', "
                               f"got {names.dtype}")
+    if len(names) != n:
+        raise VectorFileError(
+            f"{path}: {len(names):,} names of {n:,} fingerprints")
     return [name.decode() if isinstance(name, bytes) else name
             for name in names.tolist()]
 
