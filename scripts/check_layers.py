@@ -48,7 +48,8 @@ PYTHON_LAYERS = [
     "shard_building",
     # tools
     "environment advice calibration duplicates clusters sklearn name_lists "
-    "fingerprint_files fingerprint_builds named_vectors result_files result_tables command_line",
+    "fingerprint_files fingerprint_builds named_vectors result_files "
+    "result_tables command_files command_changes command_line",
     # the package
     "__init__ __main__",
 ]
