@@ -34,22 +34,22 @@ LAYERS = [
 PYTHON_LAYERS = [
     # use nothing of the package
     "_version check_interpreter timing sparse_arrays vector_files id_files "
-    "hash_table byte_strings molecules",
+    "molecules",
     # the extension module, and what its wrappers need
     "check_faiss swigfaiss_ext errors arguments documentation progress",
     # what an index consists of
     "index_tree parameters showing strings distances filters sparse_vectors",
     # FAISS's classes and functions, extended
     "class_wrappers description extend_faiss index_protocols",
+    # files of indexes, with names of vectors
+    "files names name_files",
     # more vectors than fit into memory, or into one machine
-    "files sources build_folder out_of_core shard_folder shards cluster "
+    "sources build_folder out_of_core shard_folder shards cluster "
     "shard_building",
-    # names of vectors, and their files
-    "names name_files fingerprint_files",
     # tools
     "environment advice calibration duplicates graphs clusters picks sklearn "
-    "name_lists fingerprint_builds named_vectors result_files result_tables "
-    "command_line",
+    "name_lists fingerprint_files fingerprint_builds named_vectors result_files "
+    "result_tables command_files command_changes command_line",
     # the package
     "__init__ __main__",
 ]

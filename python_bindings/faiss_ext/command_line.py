@@ -37,7 +37,6 @@ Exit status:
 import argparse
 import contextlib
 import functools
-import io
 import json
 import os
 import sys
@@ -49,44 +48,37 @@ from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
     recommend, trained_kernel)
+from .command_changes import run_add, run_remove, run_update
+from .command_files import (
+    UsageError, check_class, check_count, check_inputs_stay, file_and_part,
+    ids_or_names_given, index_of, names_of_packed, naming, number_of_vectors,
+    own_words, shards_of, show, size_of, tell_skipped, vectors_and_names,
+    vectors_for, vectors_of)
 from .duplicates import found_pairs, near_duplicate_groups
-from .errors import with_prefix
-from .extend_faiss import read_index_binary
-from .files import check_writable, write_index
-from .filters import ids_of
-from .fingerprint_builds import Skipped, build_from_fingerprints
+from .files import check_writable
+from .fingerprint_builds import build_from_fingerprints
 from .fingerprint_files import is_fingerprint_file, read_fingerprints
-from .id_files import Ids, listed_ids, read_filter, read_ids
-from .name_files import write_index as write_with_names
-from .name_lists import checked_names, is_names, read_ids_or_names
+from .id_files import Ids, read_filter
+from .index_tree import hash_of, part_that_compares, parts_of
+from .name_files import write_with_names
+from .name_lists import checked_names, is_names
 from .named_vectors import (
-    add_missing, check_has_names, check_new_names, fingerprint_of,
-    fingerprints_for, known_names, names_beside)
+    check_has_names, fingerprint_of, known_names, names_beside)
 from .names import Names
-from .out_of_core import (
-    about_vector, build_from, number_of_bytes, takes_one_add_only,
-    takes_packed_bits)
-from .swigfaiss_ext import index_binary_factory
+from .out_of_core import build_from, number_of_bytes
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .progress import show_progress
 from .result_files import SUFFIXES, write_results, write_table
 from .result_tables import lines_of, table_of
-from .shard_building import open_shards
-from .index_tree import (
-    all_inside, hash_before, part_that_compares, parts_of)
 from .showing import class_name, text
-from .sources import as_floats, widened
+from .sources import as_floats
 from .sparse_arrays import is_sparse
+from .swigfaiss_ext import index_binary_factory
 from .timing import Stopwatch
-from .vector_files import (
-    VectorFileError, lazy_vectors, read_vectors)
+from .vector_files import VectorFileError
 
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
-
-
-class UsageError(Exception):
-    """The command line is invalid."""
 
 
 # ------------------------------------------------------------ arguments
@@ -352,188 +344,11 @@ def add_parameters(sub):
         help="search parameter, such as nprobe=16; can be repeated")
 
 
-# ---------------------------------------------------------------- files
-
-def file_and_part(word):
-    """Splits FILE:NAME into FILE and NAME; NAME is None for FILE."""
-    path, _, part = word.rpartition(":")
-    if not os.path.exists(word) and os.path.exists(path):
-        return path, part
-    return word, None
-
-
-def vectors_of(word):
-    return read_vectors(*file_and_part(word))
-
-
-def ids_given(word, read=read_ids):
-    """The ids in a file, or in a list such as 3,17,20-30."""
-    refuse_dash(word)
-    try:
-        listed = listed_ids(word)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if listed is not None:
-        return listed
-    path, part = file_and_part(word)
-    if not os.path.exists(path):
-        raise VectorFileError(f"{word}: neither a file nor a list of ids, such "
-                              "as 3,17,20-30; negative ids are read from a file")
-    return read(path, part)
-
-
-def ids_or_names_given(word, names, read=read_ids):
-    """The ids or names in a file, or the ids in a list. In text, all are names
-    if the index has some."""
-    return ids_given(word, functools.partial(
-        read_ids_or_names, has_names=names is not None, read=read))
-
-
-def vectors_and_names(args, index, names, file):
-    """The vectors of a file for an index, and their names, or None."""
-    if not is_fingerprint_file(file):
-        return vectors_for(index, vectors_of(file), file), None
-    read = fingerprints_for(
-        index, names, file, args.fingerprint, args.skip_errors)
-    tell_skipped(read.skipped)
-    return read.codes, read.names
-
-
-def tell_skipped(messages):
-    skipped = Skipped()
-    skipped.extend(messages)
-    for line in skipped.lines():
-        print(line, file=sys.stderr)
-
-
-def refuse_dash(word):
-    if word == "-":
-        raise UsageError("- is not a file: this command neither reads standard "
-                         "input nor writes standard output")
-
-
-def check_inputs_stay(output, *words):
-    """Raises UsageError if the output is one of the input files, as FILE or
-    FILE:NAME."""
-    for word in filter(None, words):
-        path = file_and_part(word)[0]
-        if (os.path.exists(path) and os.path.exists(output)
-                and os.path.samefile(path, output)):
-            raise UsageError(
-                f"the output would overwrite {path}; choose another file")
-
-
-MAGICS = {b"FxIB": True, b"FxIx": False}
-
-
-def index_of(path, mmap=False):
-    """The float or binary index in a file or in a folder of shards."""
-    if os.path.isdir(path):
-        return shards_of(path, mmap).to_faiss()
-    try:
-        file = open(path, "rb")
-    except OSError as error:
-        raise VectorFileError(
-            f"{path}: cannot be read: {error.strerror or error}") from error
-    with file:
-        magic = file.read(4)
-        source = str(path)
-        if not os.path.isfile(path):  # a pipe can be read only once
-            if mmap:
-                raise UsageError(
-                    f"{path}: --mmap needs a file, this is a pipe or device")
-            source = faiss.PyCallbackIOReader(after(magic, file))
-            source.name = str(path)
-        return read_of(magic, path, source, mmap)
-
-
-def after(head, file):
-    """A read function that returns `head` first, and then the rest of the
-    file."""
-    head = io.BytesIO(head)
-    return lambda size: head.read(size) or file.read(size)
-
-
-def read_of(magic, path, source, mmap):
-    """The index in a file or an IOReader."""
-    binary = MAGICS.get(magic)
-    if binary is None:
-        binary = magic[:2] == b"IB"  # FAISS's own
-    try:
-        return (read_index_binary if binary else faiss.read_index)(
-            source, faiss.IO_FLAG_MMAP if mmap else 0)
-    except RuntimeError as error:
-        if magic in MAGICS:  # the message already names the file
-            raise
-        raise VectorFileError(
-            f"{path}: not an index, or a damaged one{own_words(error)}"
-        ) from None
-
-
-def own_words(error):
-    """Returns the text of faiss_ext for an error, after a colon. FAISS's text
-    would name FAISS's functions."""
-    return f": {error}" if hasattr(error, "place") else ""
-
-
-def shards_of(path, mmap=False):
-    """The index in a folder of shards."""
-    return open_shards(path, io_flags=faiss.IO_FLAG_MMAP if mmap else 0)
-
-
-def size_of(path):
-    """Size of an index's file or folder in bytes; None for a pipe."""
-    if os.path.isdir(path):
-        return sum(file.stat().st_size for file in os.scandir(path))
-    return os.path.getsize(path) if os.path.isfile(path) else None
-
-
-def vectors_for(index, x, name):
-    """Vectors of a file in the form that an index takes."""
-    width, bits = index.d, False
-    if isinstance(index, faiss.IndexBinary):
-        bits = takes_packed_bits(index)
-        width = -(-index.d // 8) if bits else hash_of(index).d_in
-        if bits and x.dtype != np.uint8:
-            raise VectorFileError(f"{name}: the index takes packed bits, "
-                                  f"uint8, got {x.dtype}")
-    if not bits:
-        x = as_floats(x, name)
-    if is_sparse(x):
-        x = widened(x, width, name)
-    if x.shape[1] != width and bits:
-        raise VectorFileError(f"{name}: codes of {8 * x.shape[1]:,} bits, the "
-                              f"index takes {index.d:,}")
-    if x.shape[1] != width:
-        raise VectorFileError(f"{name}: vectors of {x.shape[1]} components, "
-                              f"the index takes {width}")
-    return x
-
-
-@contextlib.contextmanager
-def naming(file):
-    """Names the file in errors about one of its vectors."""
-    try:
-        yield
-    except RuntimeError as error:
-        if about_vector(error) is not None:
-            raise with_prefix(error, f"{file}: ") from None
-        raise
-
+# ------------------------------------------------------------- commands
 
 def set_all(index, parameters):
     for name, value in parameters:
         set_index_parameter(index, name, value)
-
-
-# ------------------------------------------------------------- commands
-
-def show(args, result, lines):
-    """Prints the result as JSON, or the lines."""
-    if args.json:
-        print(json.dumps(result))
-    else:
-        print("\n".join(lines))
 
 
 def run_recommend(args):
@@ -591,22 +406,29 @@ def built_of_vectors(args):
     path, part = file_and_part(args.vectors)
     metric = (faiss.METRIC_L2 if args.metric == "l2"
               else faiss.METRIC_INNER_PRODUCT)
-    ids, names = None, None
+    given, ids, names = given_for_build(args), None, None
+    if given is not None and is_names(given):
+        names = Names()
+        names.add(given.ids)
+    elif given is not None:
+        ids = np.asarray(given.ids, dtype="int64")
+    index = build_from(
+        path, args.string, args.memory, args.output, part, args.exact, metric,
+        args.train, args.seed, dict(args.parameter), not args.quiet, ids, names)
+    return index, names
+
+
+def given_for_build(args):
+    """The ids or names that --ids or a file of packed bits gives; or None."""
     if args.ids is not None:
         check_inputs_stay(args.output, args.ids)
         given = ids_or_names_given(args.ids, None)
-        check_count(given, args, lazy_vectors(path, part).shape[0])
-        if is_names(given):
-            names = Names()
-            names.add(given.ids)
-        else:
-            ids = np.asarray(given.ids, dtype="int64")
-    index = build_from(
-        path, args.string, args.memory, args.output, part, args.exact, metric,
-        args.train, args.seed, dict(args.parameter), not args.quiet, ids)
-    if names is not None:
-        write_with_names(index, args.output, names=names)
-    return index, names
+        check_count(given, args, number_of_vectors(args.vectors))
+        return given
+    if not swig._is_string_for_codes(args.string):
+        return None
+    names = names_of_packed(args.vectors, number_of_vectors(args.vectors))
+    return None if names is None else checked_names(Ids(names, args.vectors))
 
 
 def built_of_fingerprints(args):
@@ -627,7 +449,7 @@ def built_of_fingerprints(args):
         args.vectors, args.string, args.output, args.fingerprint,
         args.skip_errors, ids, args.memory, args.train, args.seed,
         dict(args.parameter), not args.quiet)
-    write_with_names(index, args.output, names=names)
+    write_with_names(index, args.output, names)
     for line in skipped.lines():
         print(line, file=sys.stderr)
     return index, names
@@ -749,183 +571,6 @@ def results_of(arrays, q):
             in zip(arrays["I"][part], arrays["D"][part]) if i >= 0]
 
 
-def check_class(index, path):
-    """Raises VectorFileError for an index without the methods for ids."""
-    if not hasattr(index, "upsert"):
-        raise VectorFileError(
-            f"{path}: {class_name(index)} is a class of FAISS, expected an "
-            "index of faiss_ext, which can filter and change vectors by ids")
-
-
-def index_to_change(args):
-    """The index of a command that changes it, and its names or None; checks
-    where it will be written."""
-    inputs = [word for word in (getattr(args, "vectors", None), args.ids)
-              if word is not None]
-    output = args.output or args.index
-    for word in inputs:
-        refuse_dash(word)
-    for path in (args.index, output):
-        refuse_dash(path)
-        if os.path.isdir(path):
-            raise VectorFileError(f"{path}: is a folder, expected the file of "
-                                  "an index; folders of shards cannot be "
-                                  "changed")
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise UsageError(f"{path}: is a pipe or device, expected a file, "
-                             "which is replaced as a whole")
-    check_writable(output)
-    check_inputs_stay(output, *inputs)
-    index = index_of(args.index)
-    file = mapped_file(index)
-    if file is not None:
-        raise VectorFileError(
-            f"{args.index}: the index reads its vectors from {file} and cannot "
-            "be changed; build it again with --exact memory")
-    return index, names_beside(args.index)
-
-
-def mapped_file(index):
-    """The file of vectors that an index reads, or None."""
-    return next((part.path for part in all_inside(index)
-                 if isinstance(part, swig.IndexFileKernel)), None)
-
-
-def check_count(given, args, n):
-    """Raises VectorFileError if there are not n ids or names."""
-    ids = given.ids
-    there = (ids.stop - ids.start if isinstance(ids, range)  # len() may fail
-             else len(ids))
-    if there != n:
-        raise VectorFileError(
-            f"{args.ids}: {there:,} {'names' if is_names(given) else 'ids'}, "
-            f"but {args.vectors} has {n:,} vectors")
-
-
-def given_for(args, names, file_names, n):
-    """The ids or names that --ids or the file gives to its n vectors; None
-    without them."""
-    if args.ids is None:
-        given = (None if file_names is None
-                 else checked_names(Ids(file_names, args.vectors)))
-    else:
-        given = ids_or_names_given(args.ids, names)
-        check_count(given, args, n)
-    if given is not None and is_names(given):
-        check_has_names(args.index, names, given)
-    elif given is not None:
-        given.ids = np.asarray(given.ids, dtype="int64")
-    return given
-
-
-def finish(args, index, names, words, **counts):
-    """Writes a changed index, and shows what has been done."""
-    output = args.output or args.index
-    if names is None:
-        write_index(index, output)
-    else:
-        write_with_names(index, output, names=names)
-    counts["n"] = index.ntotal
-    show(args, counts, [f"{output}: {words}; {index.ntotal:,} vectors now"])
-    return 0
-
-
-def run_add(args):
-    index, names = index_to_change(args)
-    if takes_one_add_only(index) and index.ntotal > 0:
-        raise VectorFileError(
-            f"{args.index}: {class_name(index)} of FAISS {faiss.__version__} "
-            "takes no more vectors; build the index again")
-    if args.ids is not None and names is None:
-        check_class(index, args.index)
-    if args.ids is None and isinstance(
-            index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)
-            ) and not hasattr(index, "upsert"):
-        raise UsageError(f"{args.index}: its vectors have ids of your own; "
-                         "--ids gives those of the new ones")
-    x, new_names = vectors_and_names(args, index, names, args.vectors)
-    given = given_for(args, names, new_names, x.shape[0])
-    if given is not None and is_names(given):
-        new_names, given = given.ids, None
-    if names is not None:
-        check_new_names(names, new_names, args)
-    if given is None:
-        before = ids_of(index)
-        with naming(args.vectors):
-            index.add(x)
-        ids = np.setdiff1d(ids_of(index), before)
-    else:
-        check_class(index, args.index)
-        ids = given.ids
-        used = np.flatnonzero(index.contains(ids))
-        if len(used):
-            raise VectorFileError(
-                f"{given.place(used[0])}: id {ids[used[0]]} is already in use; "
-                "update replaces its vector")
-        with naming(args.vectors):
-            index.add_with_ids(x, ids)
-    if names is not None:
-        names.add(new_names, ids)
-    first, last = int(ids.min()), int(ids.max())
-    return finish(args, index, names, f"{x.shape[0]:,} added, with ids from "
-                  f"{first} to {last}", added=x.shape[0], first_id=first,
-                  last_id=last)
-
-
-def run_update(args):
-    index, names = index_to_change(args)
-    check_class(index, args.index)
-    if args.ids is None and not is_fingerprint_file(args.vectors):
-        raise UsageError("--ids is missing: it gives the id or name of each "
-                         "vector")
-    x, file_names = vectors_and_names(args, index, names, args.vectors)
-    given = given_for(args, names, file_names, x.shape[0])
-    is_there = (names.contains(given.ids) if is_names(given)
-                else index.contains(given.ids))
-    missing = np.flatnonzero(~is_there)
-    if len(missing) and not args.upsert:
-        noun = "the name" if is_names(given) else "id"
-        raise VectorFileError(
-            f"{given.place(missing[0])}: {args.index} has no vector with {noun} "
-            f"{given.ids[missing[0]]}; --upsert adds it")
-    if names is not None and len(missing):
-        add_missing(names, given, file_names, missing, args)
-    ids = names.ids(given.ids) if is_names(given) else given.ids
-    with naming(args.vectors):
-        if args.upsert:
-            index.upsert(x, ids)
-        else:
-            index.update_vectors(ids, x)
-    replaced = x.shape[0] - len(missing)
-    return finish(
-        args, index, names, f"{replaced:,} replaced, {len(missing):,} added",
-        replaced=replaced, added=len(missing))
-
-
-def run_remove(args):
-    index, names = index_to_change(args)
-    check_class(index, args.index)
-    given = ids_or_names_given(args.ids, names)
-    ids = given.ids
-    if is_names(given):
-        check_has_names(args.index, names, given)
-        there = names.ids(known_names(names, ids))
-        missing = len(ids) - len(there)
-    elif isinstance(ids, range):
-        known = ids_of(index)
-        there = known[(known >= ids.start) & (known < ids.stop)]
-        missing = ids.stop - ids.start - len(there)
-    else:
-        there = ids[index.contains(ids)]
-        missing = len(ids) - len(there)
-    removed = index.remove_ids(there)
-    if names is not None:
-        names.remove(there[names.contains(there)])
-    return finish(
-        args, index, names, f"{removed:,} removed, {missing:,} not found",
-        removed=removed, not_found=missing)
-
-
 def as_bits(x, file):
     """The vectors of a file as packed bits."""
     if is_sparse(x) or x.dtype != np.uint8:
@@ -1020,19 +665,6 @@ def tree_lines(node, depth=0):
     for part in node["parts"]:
         lines += tree_lines(part, depth + 1)
     return lines
-
-
-def hash_of(index):
-    """The hash in an index, or None."""
-    if (own := hash_before(index)) is not None:
-        return own
-    parts = [part.index for part in parts_of(index)]
-    found = [hash for hash in map(hash_of, parts) if hash is not None]
-    if not found or swig._divides_vectors(index) and (
-            len(found) < len(parts)
-            or len({hash.description() for hash in found}) > 1):
-        return None
-    return found[0]
 
 
 def bits_at(hash, value):

@@ -20,6 +20,7 @@ FPS = (".fps", ".fps.gz")
 SMILES = (".smi", ".smiles", ".smi.gz", ".smiles.gz")
 ARRAYS = (".npy", ".npz")
 DEFAULT_FINGERPRINT = "morgan2:2048"
+REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 class Fingerprints(NamedTuple):
@@ -28,7 +29,9 @@ class Fingerprints(NamedTuple):
     Attributes
     ----------
     codes : uint8, shape (n, ceil(bits / 8))
-        The packed bits, with the bytes in the order of the file.
+        The packed bits, in the order of `numpy.packbits`: bit j is
+        `0x80 >> j % 8` of byte `j // 8`. The low bits of the last byte are
+        zeros if `bits` is not a multiple of 8.
     names : list of str, or None
         The name of each fingerprint. A name may be there more than once.
     bits : int
@@ -64,7 +67,8 @@ def read_fingerprints(
 
     - `.fps`, `.fps.gz`: chemfp's text format. The header tells the number of
       bits and the type. Without it, a fingerprint has four bits for each hex
-      digit.
+      digit. In these files, the first bit of a byte is its lowest. The bits of
+      each byte are therefore reversed.
     - `.smi`, `.smiles`, plain or with `.gz`: a SMILES and a name per line, with
       space between them. RDKit, which must be installed, computes the
       fingerprints. A molecule without a name gets its SMILES as its name.
@@ -289,7 +293,7 @@ class FpsLines:
                 + f", got {len(digits)}")
         if self.bits % 8 and code[-1] >> self.bits % 8:
             raise LineError(f"a bit beyond the {self.bits:,} bits is set")
-        return code, name
+        return code.translate(REVERSED), name
 
 
 # --------------------------------------------------------------- SMILES
@@ -323,18 +327,14 @@ def smiles_batches(path, fingerprint, skip_errors, batch):
 # --------------------------------------------------------------- arrays
 
 def array_batches(path, fingerprint, skip_errors, batch):
-    if path.endswith(".npy"):
-        codes, names = np.load(path, mmap_mode="r", allow_pickle=False), None
-    else:
-        codes, names = npz_array(path, None, ndim=2), names_in(path)
+    codes = (np.load(path, mmap_mode="r", allow_pickle=False)
+             if path.endswith(".npy") else npz_array(path, None, ndim=2))
     if (not isinstance(codes, np.ndarray) or codes.ndim != 2
             or codes.dtype != np.uint8 or codes.shape[1] == 0):
         raise VectorFileError(
             f"{path}: expected packed bits in an array of uint8 of two "
             f"dimensions, got {shown(codes)}")
-    if names is not None and len(names) != len(codes):
-        raise VectorFileError(f"{path}: {len(names):,} names of "
-                              f"{len(codes):,} fingerprints")
+    names = names_in(path, len(codes))
     for begin in range(0, len(codes), batch):
         part = slice(begin, begin + batch)
         yield Fingerprints(
@@ -343,8 +343,11 @@ def array_batches(path, fingerprint, skip_errors, batch):
             fingerprint)
 
 
-def names_in(path):
-    """The array "names" of an .npz file as a list; None if it is not there."""
+def names_in(path, n):
+    """The array "names" of an .npz file with n fingerprints as a list; None if
+    it is not there, or for another file."""
+    if not path.endswith(".npz"):
+        return None
     with np.load(path, allow_pickle=False) as arrays:
         if "names" not in arrays.files:
             return None
@@ -352,6 +355,9 @@ def names_in(path):
     if names.dtype.kind not in "US":
         raise VectorFileError(f"{path}: expected strings in the array 'names', "
                               f"got {names.dtype}")
+    if len(names) != n:
+        raise VectorFileError(
+            f"{path}: {len(names):,} names of {n:,} fingerprints")
     return [name.decode() if isinstance(name, bytes) else name
             for name in names.tolist()]
 
@@ -364,12 +370,15 @@ def write_fps(
 ) -> None:
     """Writes fingerprints to an `.fps` or `.fps.gz` file, chemfp's format.
 
+    The first bit of a byte is its lowest in these files. The bits of each byte
+    are therefore reversed.
+
     Parameters
     ----------
     path : str or path
         The file. It is replaced once the new one is complete.
     codes : array_like of uint8, shape (n, ceil(bits / 8))
-        The packed bits.
+        The packed bits, in the order of `numpy.packbits`.
     names : list of str
         Their names, which have no tabs and no ends of lines.
     bits : int, optional
@@ -405,8 +414,9 @@ def write_fps(
     header += f"#software=faiss_ext/{__version__}\n"
     with replacing(path) as file, compressed(name, file) as to:
         to.write(header.encode())
-        to.writelines(f"{code.tobytes().hex()}\t{text}\n".encode()
-                      for code, text in zip(codes, names))
+        to.writelines(
+            f"{code.tobytes().translate(REVERSED).hex()}\t{text}\n".encode()
+            for code, text in zip(codes, names))
 
 
 def compressed(name, file):
@@ -420,10 +430,11 @@ def check_bits(codes, bits, where):
         raise ValueError(f"{where}: bits is {bits}, expected from "
                          f"{8 * size - 7} to {8 * size} for codes of {size} "
                          "bytes")
-    wrong = np.flatnonzero(codes[:, -1] >> bits % 8) if bits % 8 else ()
+    wrong = np.flatnonzero(codes[:, -1] & (1 << -bits % 8) - 1)
     if len(wrong):
         raise ValueError(f"{where}: a bit beyond the {bits:,} bits is set in "
-                         f"fingerprint {wrong[0]}")
+                         f"fingerprint {wrong[0]}; numpy.packbits fills the "
+                         "last byte with low bits of 0")
 
 
 def check_text(text, what, without, where):

@@ -114,6 +114,19 @@ def hash_before(index):
                  if isinstance(transform, swig.KernelHash)), None)
 
 
+def hash_of(index):
+    """The hash in an index, or None."""
+    if (own := hash_before(index)) is not None:
+        return own
+    parts = [part.index for part in parts_of(index)]
+    found = [hash for hash in map(hash_of, parts) if hash is not None]
+    if not found or swig._divides_vectors(index) and (
+            len(found) < len(parts)
+            or len({hash.description() for hash in found}) > 1):
+        return None
+    return found[0]
+
+
 def all_inside(index):
     """Yields an index and all indexes inside it."""
     yield real(index)

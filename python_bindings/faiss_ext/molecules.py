@@ -3,6 +3,8 @@
 
 import re
 
+import numpy as np
+
 KINDS = ("morgan2:2048", "morgan3:1024", "rdkit:2048", "atompair:2048",
          "torsion:2048", "maccs")
 FINGERPRINT = re.compile(r"(morgan\d|rdkit|atompair|torsion):(\d{1,7})|maccs")
@@ -35,42 +37,39 @@ class Molecules:
         from rdkit import Chem, DataStructs, rdBase
         self.parse = Chem.MolFromSmiles
         self.silence = rdBase.BlockLogs
-        self.as_bytes = DataStructs.BitVectToBinaryText
-        self.compute = (maccs_keys(self.as_bytes) if fingerprint == "maccs"
-                        else self.by_generator(*fingerprint.split(":")))
-
-    def by_generator(self, kind, bits):
-        from rdkit.Chem import rdFingerprintGenerator as generators
-        size = int(bits)
-        generator = (
-            generators.GetMorganGenerator(radius=int(kind[-1]), fpSize=size)
-            if kind.startswith("morgan") else {
-                "rdkit": generators.GetRDKitFPGenerator,
-                "atompair": generators.GetAtomPairGenerator,
-                "torsion": generators.GetTopologicalTorsionGenerator,
-            }[kind](fpSize=size))
-        return lambda molecule: self.as_bytes(generator.GetFingerprint(molecule))
+        self.to_array = DataStructs.ConvertToNumpyArray
+        self.compute = (maccs_keys() if fingerprint == "maccs"
+                        else by_generator(*fingerprint.split(":")))
 
     def code(self, smiles):
-        """The bytes of a molecule's fingerprint, the first bit being the
-        lowest of the first byte. Raises ValueError for invalid SMILES."""
+        """The bytes of a molecule's fingerprint, as numpy.packbits gives them.
+        Raises ValueError for invalid SMILES."""
         silence = self.silence()  # RDKit's messages, until it is deleted
         try:
             molecule = self.parse(smiles)
             if molecule is None:
                 raise ValueError(f"invalid SMILES {smiles[:100]!r}")
-            return self.compute(molecule)
+            array = np.zeros(0, "uint8")  # RDKit sets its size
+            self.to_array(self.compute(molecule), array)
         finally:
             del silence
+        # RDKit's MACCS keys are its bits 1 to 166; bit 0 is always 0
+        return np.packbits(array[len(array) - self.bits:]).tobytes()
 
 
-def maccs_keys(as_bytes):
-    """The 166 keys. RDKit's bit 0 is always 0, and its key k is bit k."""
+def maccs_keys():
     from rdkit.Chem import rdMolDescriptors
+    return rdMolDescriptors.GetMACCSKeysFingerprint
 
-    def compute(molecule):
-        keys = as_bytes(rdMolDescriptors.GetMACCSKeysFingerprint(molecule))
-        return (int.from_bytes(keys, "little") >> 1).to_bytes(
-            -(-MACCS_BITS // 8), "little")
 
-    return compute
+def by_generator(kind, bits):
+    from rdkit.Chem import rdFingerprintGenerator as generators
+    size = int(bits)
+    generator = (
+        generators.GetMorganGenerator(radius=int(kind[-1]), fpSize=size)
+        if kind.startswith("morgan") else {
+            "rdkit": generators.GetRDKitFPGenerator,
+            "atompair": generators.GetAtomPairGenerator,
+            "torsion": generators.GetTopologicalTorsionGenerator,
+        }[kind](fpSize=size))
+    return generator.GetFingerprint

@@ -65,7 +65,14 @@ def write_index(
         raise TypeError("write_index: with names, expected the name of a file, "
                         f"got {shown(f)}")
     check_not_read_from(f, index)
-    with replacing(f) as file:
+    write_with_names(index, f, names)
+
+
+def write_with_names(index, path, names):
+    """Writes an index to a file, and its names if they are not None."""
+    if names is None:
+        return write_index_alone(index, path)
+    with replacing(path) as file:
         write_index_alone(index, faiss.PyCallbackIOWriter(file.write))
         for piece in section(names):
             file.write(piece)
@@ -117,15 +124,18 @@ def check_not_read_from(path, index):
 
 def section(names):
     """Yields the bytes of names in a file, in pieces."""
-    data, lengths, ids, next_id, about = names._contents()
-    about = json.dumps(about).encode()
+    texts, ids, next_id, about = names._contents()
+    about, data = json.dumps(about).encode(), "".join(texts).encode()
+    lengths = np.fromiter((len(text.encode()) for text in texts), "<u4",
+                          len(texts))
     checksum, size = hashlib.sha256(), END.size
-    for piece in (MAGIC, len(about).to_bytes(8, "little"), about,
-                  struct.pack("<QQ", next_id, len(ids)), ids.astype("<i8").data,
-                  struct.pack("<Q", len(ids)), lengths.astype("<u4").data,
-                  struct.pack("<Q", len(data)), data.data):
+    for piece in (MAGIC, struct.pack("<Q", len(about)), about,
+                  struct.pack("<QQ", next_id, len(ids)),
+                  np.array(ids, "<i8").tobytes(),
+                  struct.pack("<Q", len(ids)), lengths.tobytes(),
+                  struct.pack("<Q", len(data)), data):
         checksum.update(piece)
-        size += memoryview(piece).nbytes
+        size += len(piece)
         yield piece
     yield END.pack(checksum.digest(), size, END_MAGIC)
 
@@ -162,19 +172,17 @@ def parsed(data):
     about = json.loads(array("u1").tobytes())
     next_id, = struct.unpack_from("<Q", data, at)
     at += 8
-    ids, lengths = array("<i8").astype("int64"), array("<u4").astype("int64")
-    texts = array("u1")
+    ids, lengths, text = array("<i8"), array("<u4"), array("u1").data
+    ends = [0, *np.cumsum(lengths, dtype="int64").tolist()]
     check(at == len(data), "its length")
     check(isinstance(about, dict), "the facts about the vectors")
-    check(len(ids) == len(lengths) and (lengths > 0).all()
-          and lengths.sum() == len(texts), "the lengths of the names")
-    check((ids[1:] > ids[:-1]).all() and (ids != -1).all()
-          and next_id > int(ids.max(initial=-1)), "the ids")
-    str(texts.data, "utf-8")
-    # a byte 10xxxxxx continues a character
-    check((texts[np.cumsum(lengths) - lengths] & 0xC0 != 0x80).all(),
-          "the beginnings of the names")
-    return with_contents(texts, lengths, ids, next_id, about)
+    check(len(ids) == len(lengths) and ends[-1] == len(text),
+          "the lengths of the names")
+    check((ids[1:] > ids[:-1]).all() and next_id > int(ids.max(initial=-1)),
+          "the ids")
+    texts = [str(text[begin:end], "utf-8")
+             for begin, end in zip(ends, ends[1:])]
+    return with_contents(texts, ids, next_id, about)
 
 
 def check(is_right, what):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """String names of vectors beside the int64 ids of an index."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from .arguments import as_array, as_ids, as_new_ids, shown
-from .byte_strings import ByteStrings, Growing
-from .hash_table import HashTable, mixed
 
 LAST = np.iinfo("int64").max
 
@@ -18,9 +18,7 @@ class Names:
     keeps the table in the index's file, and `faiss_ext.read_names(path)` reads
     it.
 
-    A name takes its bytes in UTF-8, and 17 more; 20 to 48 more once names have
-    been looked for. Adding, looking up and removing take many names at a time,
-    and are slow for one at a time.
+    A name takes about 140 bytes and its text.
 
     Attributes
     ----------
@@ -37,22 +35,8 @@ class Names:
     """
 
     def __init__(self):
-        self._set(np.empty(0, "uint8"), np.empty(0, "int64"),
-                  np.empty(0, "int64"), 0, {})
-
-    def _set(self, data, lengths, ids, next_id, about):
-        """Sets all contents. The ids ascend."""
-        self._strings = ByteStrings(data, lengths)
-        self._ids, self._is_kept = Growing(ids), Growing(np.ones(len(ids), bool))
-        self._ascend = True
-        self._id_table = HashTable()  # used if the ids do not ascend
-        self._n, self._next_id, self.about = len(ids), next_id, about
-
-    def _contents(self):
-        """The arguments of _set for an equal table."""
-        kept = self._by_id()
-        return (*self._strings.taken(kept), self._ids.items[kept],
-                self._next_id, self.about)
+        self._ids, self._names = {}, {}  # ids by names, and names by ids
+        self._next_id, self.about = 0, {}
 
     def add(
         self, names: "Sequence[str]", ids: "ArrayLike | None" = None
@@ -81,23 +65,15 @@ class Names:
             If a name is not a str, or an id is not an integer.
         """
         where = "Names.add"
-        names, (data, lengths) = encoded(names, where)
-        check_once(names, "name", where)
-        there = self._find(data, lengths) >= 0
-        if there.any():
-            raise ValueError(f"{where}: the name {shown(names[there.argmax()])} "
-                             "is there already")
+        names = checked(names, where)
+        check_new(names, self._ids, "name", where)
         ids = (self._new_ids(len(names)) if ids is None
-               else self._free_ids(ids, len(names)))
-        if len(ids) == 0:
-            return ids
-        line = np.concatenate([self._ids.items[-1:], ids])
-        self._ascend = self._ascend and bool((line[1:] > line[:-1]).all())
-        self._strings.extend(data, lengths)
-        self._ids.extend(ids)
-        self._is_kept.extend(np.ones(len(ids), bool))
-        self._n += len(ids)
-        self._next_id = max(self._next_id, int(ids.max()) + 1)
+               else as_new_ids(ids, len(names), where))
+        keys = ids.tolist()
+        check_new(keys, self._names, "id", where)
+        self._ids.update(zip(names, keys))
+        self._names.update(zip(keys, names))
+        self._next_id = max(self._next_id, max(keys, default=-1) + 1)
         return ids
 
     def _new_ids(self, n):
@@ -105,15 +81,6 @@ class Names:
             raise ValueError(f"Names.add: {n:,} ids from {self._next_id} on do "
                              "not fit into 64 bits; give ids=")
         return np.arange(self._next_id, self._next_id + n, dtype="int64")
-
-    def _free_ids(self, ids, n):
-        ids = as_new_ids(ids, n, "Names.add").copy()
-        check_once(ids.tolist(), "id", "Names.add")
-        there = self._positions(ids) >= 0
-        if there.any():
-            raise ValueError(
-                f"Names.add: the id {ids[there.argmax()]} is there already")
-        return ids
 
     def ids(self, names: "Sequence[str]") -> "NDArray[np.int64]":
         """The ids of names.
@@ -131,8 +98,8 @@ class Names:
         ValueError
             If a name is not there.
         """
-        names, strings = encoded(names, "Names.ids")
-        return self._ids.items[self._known(names, strings, "Names.ids")]
+        return np.array(self._ids_of(checked(names, "Names.ids"), "Names.ids"),
+                        dtype="int64")
 
     def contains(self, names: "Sequence[str] | ArrayLike") -> "NDArray[np.bool_]":
         """Tells for each of some names or ids whether it is there.
@@ -146,8 +113,10 @@ class Names:
         bool, shape (n,)
         """
         where = "Names.contains"
-        return (self._find(*encoded(names, where)[1]) if are_names(names)
-                else self._positions(as_ids(names, (None,), where))) >= 0
+        keys, table = ((checked(names, where), self._ids) if are_names(names)
+                       else (as_ids(names, (None,), where).tolist(),
+                             self._names))
+        return np.fromiter((key in table for key in keys), bool, len(keys))
 
     def of(self, ids: "ArrayLike") -> "NDArray[np.object_]":
         """The names of ids.
@@ -171,8 +140,7 @@ class Names:
         flat = as_ids(ids.ravel(), (None,), "Names.of")
         found = np.full(len(flat), None, dtype=object)
         named = flat != -1
-        positions = self._known_ids(flat[named], "Names.of")
-        found[named] = self._strings.texts(positions)
+        found[named] = self._names_of(flat[named].tolist(), "Names.of")
         return found.reshape(ids.shape)
 
     def remove(self, names: "Sequence[str] | ArrayLike") -> "NDArray[np.int64]":
@@ -197,37 +165,31 @@ class Names:
         """
         where = "Names.remove"
         if are_names(names):
-            names, strings = encoded(names, where)
-            positions = self._known(names, strings, where)
+            names = checked(names, where)
+            check_new(names, (), "name", where)
+            ids = self._ids_of(names, where)
         else:
-            names = as_ids(names, (None,), where)
-            positions = self._known_ids(names, where)
-        check_once(positions.tolist(), "name", where, names)
-        ids = self._ids.items[positions]
-        self._is_kept.items[positions] = False
-        self._n -= len(positions)
-        if 2 * self._n < len(self._ids.items):
-            self._set(*self._contents())
-        return ids
+            ids = as_ids(names, (None,), where).tolist()
+            check_new(ids, (), "id", where)
+            names = self._names_of(ids, where)
+        for name, id in zip(names, ids):
+            del self._ids[name], self._names[id]
+        return np.array(ids, dtype="int64")
 
     def __len__(self):
-        return self._n
+        return len(self._ids)
 
     def __contains__(self, name):
-        return isinstance(name, str) and name != "" and bool(
-            self.contains([name])[0])
+        return isinstance(name, str) and name in self._ids
 
     def __iter__(self):
-        kept = self._by_id()
-        for begin in range(0, len(kept), 1000):
-            yield from self._strings.texts(kept[begin:begin + 1000])
+        return iter(self._contents()[0])
 
     def __eq__(self, other):
         if not isinstance(other, Names):
             return NotImplemented
-        mine, others = self._contents(), other._contents()
-        return mine[4] == others[4] and all(
-            map(np.array_equal, mine[:3], others[:3]))
+        return ((self._names, self._next_id, self.about)
+                == (other._names, other._next_id, other.about))
 
     def __repr__(self):
         about = "".join(f", {key}={shown(value)}"
@@ -237,87 +199,72 @@ class Names:
     def __reduce__(self):
         return with_contents, self._contents()
 
-    def _find(self, data, lengths):
-        """The positions of encoded names, or -1."""
-        return self._strings.find(data, lengths, self._is_kept.items)
+    def _contents(self):
+        """The arguments of with_contents for an equal table."""
+        ids = sorted(self._names)
+        return ([self._names[id] for id in ids], ids, self._next_id,
+                dict(self.about))
 
-    def _known(self, names, strings, where):
-        positions = self._find(*strings)
-        if (positions < 0).any():
-            raise ValueError(f"{where}: there is no name "
-                             f"{shown(names[(positions < 0).argmax()])}")
-        return positions
+    def _ids_of(self, names, where):
+        return looked_up(self._ids, names, "there is no name", where)
 
-    def _known_ids(self, ids, where):
-        positions = self._positions(ids)
-        if (positions < 0).any():
-            raise ValueError(
-                f"{where}: no name has the id {ids[(positions < 0).argmax()]}")
-        return positions
-
-    def _positions(self, ids):
-        """The positions of ids, or -1."""
-        mine, is_kept = self._ids.items, self._is_kept.items
-        if not self._ascend:
-            self._id_table.extend(mixed(mine.view("uint64")))
-            return self._id_table.find(
-                mixed(ids.view("uint64")), lambda positions, keys: (
-                    is_kept[positions] & (mine[positions] == ids[keys])))
-        if len(mine) == 0:
-            return np.full(len(ids), -1)
-        positions = np.minimum(np.searchsorted(mine, ids), len(mine) - 1)
-        return np.where((mine[positions] == ids) & is_kept[positions],
-                        positions, -1)
-
-    def _by_id(self):
-        """The positions of all names, by ascending ids."""
-        kept = np.flatnonzero(self._is_kept.items)
-        return kept if self._ascend else kept[np.argsort(self._ids.items[kept])]
+    def _names_of(self, ids, where):
+        return looked_up(self._names, ids, "no name has the id", where)
 
 
-def with_contents(*contents):
-    """A table of names from what Names._contents returns."""
+def with_contents(texts, ids, next_id, about):
+    """A table of names from the results of Names._contents."""
     names = Names()
-    *arrays, about = contents
-    names._set(*arrays, dict(about))
+    names.add(texts, ids)
+    names._next_id, names.about = next_id, about
     return names
 
 
 def are_names(values):
     """Whether an argument is a list of names, and not of ids."""
     if isinstance(values, str):
-        return True  # an error, which encoded() explains
+        return True  # an error, which checked() explains
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values.dtype.kind == "U"
-    return any(isinstance(value, str) for value in values)
+    return isinstance(values, Iterable) and any(
+        isinstance(value, str) for value in values)
 
 
-def encoded(names, where):
-    """A list of names, and its bytes in UTF-8 with their lengths, checked."""
-    if isinstance(names, (str, bytes)) or np.ndim(names) != 1:
+def checked(names, where):
+    """The names in an argument as a list, checked."""
+    if isinstance(names, np.ndarray):
+        names = names.tolist()
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise TypeError(f"{where}: expected a list of names, got {shown(names)}")
-    names = names.tolist() if isinstance(names, np.ndarray) else list(names)
+    names = list(names)
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{where}: names must be str, got {shown(name)}")
         if not name:
             raise ValueError(f"{where}: a name is empty")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{where}: the name {shown(name)} is not valid "
+                             "Unicode") from None
+    return names
+
+
+def looked_up(table, keys, absent, where):
+    """The values of keys in a table. The text `absent` and a key are the error
+    if the key is not there."""
     try:
-        parts = [name.encode() for name in names]
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{where}: the name {shown(error.object)} is not valid "
-                         "Unicode") from None
-    return names, (np.frombuffer(b"".join(parts), "uint8"),
-                   np.fromiter(map(len, parts), "int64", len(parts)))
+        return [table[key] for key in keys]
+    except KeyError as error:
+        raise ValueError(
+            f"{where}: {absent} {shown(error.args[0])}") from None
 
 
-def check_once(keys, what, where, said=None):
-    """Raises ValueError if one of the keys is there twice."""
-    if len(set(keys)) == len(keys):
-        return
+def check_new(keys, table, noun, where):
+    """Raises ValueError if one of the keys is in a table or is there twice."""
     before = set()
-    for i, key in enumerate(keys):
-        if key in before:
-            text = shown(key if said is None else said[i])
-            raise ValueError(f"{where}: the {what} {text} is there twice")
+    for key in keys:
+        if key in table or key in before:
+            raise ValueError(f"{where}: the {noun} {shown(key)} is there "
+                             + ("already" if key in table else "twice"))
         before.add(key)

@@ -16,11 +16,13 @@ from .build_folder import LOCK, STATE, BuildFolder, differing
 from .errors import with_prefix, with_vector
 from .extend_faiss import clone_binary_index
 from .files import (
-    check_writable, digest, has_digest, read_index, size_of, write_index)
+    check_writable, digest, has_digest, read_index, size_of)
 from .id_files import repeated
 from .index_tree import (
     all_inside, hash_in_front, kept, part_that_stores, parts_that_answer,
     ranking_of, real, transforms_of)
+from .name_files import write_with_names
+from .names import Names
 from .parameters import set_index_parameter
 from .progress import counting, show_progress
 from .sources import FileSource, drawn
@@ -289,7 +291,7 @@ def block_name(begin):
 
 def build_from(path, string, memory=None, output=None, part=None, exact=None,
                metric=faiss.METRIC_L2, train=100_000, seed=1234,
-               parameters=None, progress=True, ids=None):
+               parameters=None, progress=True, ids=None, names=None):
     """Builds an index of a file of vectors, which may be larger than memory.
 
     The file is mapped, and its vectors are added in blocks. `KFlat(kernel)`,
@@ -331,6 +333,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact=None,
         The id of each vector of the file; by default its position. A `KFlat`
         that reads the file needs `IDMap` in the string. An interrupted build
         with ids starts again.
+    names : Names, optional
+        The names of the vectors, which the file of the index keeps.
+        `faiss_ext.read_names` reads them.
 
     Returns
     -------
@@ -370,13 +375,14 @@ def build_from(path, string, memory=None, output=None, part=None, exact=None,
     ...     memory="2GB", output="base.index")
     """
     return build_of(FileSource(path, part), string, memory, output, exact,
-                    metric, train, seed, parameters, progress, ids)
+                    metric, train, seed, parameters, progress, ids, names)
 
 
 def build_of(source, string, memory, output, exact, metric, train, seed,
-             parameters, progress, ids):
+             parameters, progress, ids, names=None):
     """Builds an index of the vectors of a source, as build_from does."""
     train, seed, parameters = checked(string, exact, train, seed, parameters)
+    check_names(names, output)
     source = source.opened()
     made = made_from(string, source.d, source.dtype, metric, parameters,
                      source.name, source.bits)
@@ -410,8 +416,15 @@ def build_of(source, string, memory, output, exact, metric, train, seed,
             raise with_prefix(error, f"{source.name}: ") from None
         index = build.whole(ids)
         if output is not None:
-            write_index(index, output)
+            write_with_names(index, output, names)
     return index
+
+
+def check_names(names, output):
+    if names is not None and not isinstance(names, Names):
+        raise TypeError(f"names: expected a faiss_ext.Names, got {names!r}")
+    if names is not None and output is None:
+        raise ValueError("names: the file of the index keeps them; give output=")
 
 
 def integer(value, name):

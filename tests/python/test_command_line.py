@@ -14,7 +14,7 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from faiss_ext import command_line, timing
+from faiss_ext import name_files, timing
 from faiss_ext.command_line import index_of, main
 from faiss_ext.files import replacing
 
@@ -770,7 +770,7 @@ def test_a_change_whose_writing_fails_leaves_the_file(run, folder, monkeypatch, 
             file.write(b"half")
             raise error
 
-    monkeypatch.setattr(command_line, "write_index", interrupted)
+    monkeypatch.setattr(name_files, "write_index_alone", interrupted)
     for error, status in ((KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 1)):
         found, out, err = run(*words)
         assert found == status and out == "" and "Traceback" not in err

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from faiss_ext import fingerprint_builds
 from faiss_ext.command_line import index_of, main
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from helpers import COUNTS, X
 
-BITS = np.packbits(COUNTS[:60] > 8, axis=1, bitorder="little")
+BITS = np.packbits(COUNTS[:60] > 8, axis=1)
 NAMES = [f"mol {i}" if i % 7 else f'{i}\'-"a",b' for i in range(60)]
 TYPE = "morgan2:64"
 
@@ -202,6 +203,25 @@ def test_names_for_other_vectors(run):
     assert status == 1 and "the index has names" in err and len(names_in()) == 52
 
 
+def test_names_in_arrays_of_packed_bits(run):
+    np.savez("base.npz", codes=BITS[:50], names=NAMES[:50])
+    assert run("build", "base.npz", "BKFlat(jaccard)", "-o", "base.index", "--quiet")[0] == 0
+    assert list(names_in()) == NAMES[:50]
+    np.savez("new.npz", codes=BITS[50:52], names=NAMES[50:52])
+    assert run("add", "base.index", "new.npz")[0] == 0 and names_in().of([50, 51]).tolist() == NAMES[50:52]
+    np.savez("new.npz", codes=BITS[[3, 4]], names=[NAMES[51], "more"])
+    assert run("update", "base.index", "new.npz", "--upsert")[1].startswith("base.index: 1 replaced, 1 added")
+    assert table(run("search", "base.index", "new.npz:codes", "-k", 1)[1])[1:] == [[NAMES[51], NAMES[3], "1"], ["more", NAMES[4], "1"]]
+    index, names = index_of("base.index"), names_in()
+    assert index.reconstruct_batch(names.ids([NAMES[51], "more"])).tolist() == BITS[[3, 4]].tolist()
+    np.savez("x.npz", x=X[:5], names=NAMES[:5])  # vectors that are not bits
+    assert run("build", "x.npz", "KFlat(chi2)", "-o", "x.index", "--quiet")[0] == 0 and faiss_ext.read_names("x.index") is None
+    for wrong, message in ((NAMES[:49], "bad.npz: 49 names of 50 fingerprints"), (["a"] * 50, "bad.npz: row 1: the name 'a' is already"), (range(50), "expected strings")):
+        np.savez("bad.npz", codes=BITS[:50], names=wrong)
+        status, _, err = run("build", "bad.npz", "BKFlat(jaccard)", "-o", "bad.index", "--quiet")
+        assert status == 1 and message in err and not os.path.exists("bad.index")
+
+
 def test_ids_beside_the_names_of_a_file(run):
     built(run, range(50), "BKFlat(jaccard)", "--ids", "100-149")
     assert names_in().of([100, 149]).tolist() == [NAMES[0], NAMES[49]]
@@ -242,7 +262,7 @@ def test_lines_with_errors(run, tmp_path):
     (("add", "base.index", "wide.fps"), 1, "of 128 bits"), (("add", "plain.index", "base.fps"), 1, "base.fps: has names, but plain.index has none"),
     (("remove", "plain.index", "--ids", "names.txt"), 1, "names.txt: has names, but plain.index has none"),
     (("search", "plain.index", "base.fps", "--filter", "names.txt"), 1, "names.txt: has names, but plain.index has none"),
-    (("update", "base.index", "wide.npy"), 2, "--ids is missing"),
+    (("update", "base.index", "twice.npy"), 2, "--ids is missing"),
     (("build", "base.fps", "KFlat(chi2)", "-o", "x.index"), 1, "base.fps: fingerprints need a binary index without a scheme"),
     (("build", "base.fps", "CWS64,BFlat", "-o", "x.index"), 1, "need a binary index without a scheme"),
     (("build", "base.fps", "BKFlat(jaccart)", "-o", "x.index"), 1, "jaccart"), (("build", "base.fps", "BKFlat(jaccard)", "-o", "base.fps"), 2, "would overwrite"),
@@ -271,6 +291,53 @@ def test_errors_are_messages_and_leave_the_files(run, tmp_path, words, status, m
     found, out, err = run(*words)
     assert (found, out) == (status, "") and message in err and "Traceback" not in err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def by_hand(path, bits, rows):
+    """Writes an .fps file: names and integers, whose bit j is bit j of the fingerprint."""
+    with open(path, "w") as file:
+        file.write(f"#FPS1\n#num_bits={bits}\n#type=mine\n" + "".join(
+            f"{row.to_bytes(-(-bits // 8), 'little').hex()}\t{name}\n" for name, row in rows.items()))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(st.sampled_from([13, 166]), st.integers(1, 70)).flatmap(
+    lambda bits: st.tuples(st.just(bits), st.lists(st.integers(1, 2**bits - 1), min_size=4, max_size=7))))
+def test_fingerprints_of_any_number_of_bits(run, content):
+    bits, rows = content
+    table_of = {f"mol {i}": row for i, row in enumerate(rows[:-2])}
+    by_hand("base.fps", bits, table_of)
+    assert run("build", "base.fps", "BKFlat(jaccard)", "-o", "base.index", "--quiet")[0] == 0
+    by_hand("new.fps", bits, {"new": rows[-2]})
+    assert run("add", "base.index", "new.fps")[0] == 0
+    by_hand("changed.fps", bits, {"mol 1": rows[-1]})
+    assert run("update", "base.index", "changed.fps")[0] == 0
+    table_of.update({"new": rows[-2], "mol 1": rows[-1]})
+    said = json.loads(run("info", "base.index", "--json")[1])
+    assert said["tree"]["d"] == bits and said["names"] == len(table_of) and said["fingerprint"] == "mine"
+    index, names = index_of("base.index"), names_in()
+    assert np.array_equal(index.reconstruct_n(0, index.ntotal), np.packbits(
+        [[table_of[name] >> j & 1 for j in range(bits)] for name in names.of(np.arange(index.ntotal))], axis=1))
+
+    by_hand("queries.fps", bits, {"query": rows[0]})
+    status, out, _ = run("search", "base.index", "queries.fps", "-k", len(table_of))
+    expected = {name: (row & rows[0]).bit_count() / (row | rows[0]).bit_count() for name, row in table_of.items()}
+    found = table(out)[1:]
+    assert status == 0 and {row[1] for row in found} == set(expected)
+    np.testing.assert_allclose([float(row[2]) for row in found], [expected[row[1]] for row in found], atol=1e-6)
+    assert [float(row[2]) for row in found] == sorted((float(row[2]) for row in found), reverse=True)
+    by_hand("other.fps", bits + 1, {"other": 1})
+    assert f"other.fps: fingerprints of {bits + 1} bits, the index takes {bits}" in run("search", "base.index", "other.fps")[2]
+
+
+def test_bits_beyond_the_number_of_bits(run):
+    by_hand("bad.fps", 13, {"good": 1, "bad": 1 << 13})
+    status, _, err = run("build", "bad.fps", "BKFlat(jaccard)", "-o", "bad.index", "--quiet")
+    assert status == 1 and "bad.fps: line 5: a bit beyond the 13 bits is set" in err and not os.path.exists("bad.index")
+    assert run("build", "bad.fps", "BKFlat(jaccard)", "-o", "bad.index", "--quiet", "--skip-errors")[0] == 0
+    assert list(names_in("bad.index")) == ["good"]
+    status, _, err = run("build", "bad.fps", "BFlat", "-o", "x.index", "--quiet", "--skip-errors")
+    assert status == 1 and not os.path.exists("x.index"), err
 
 
 def test_info_tells_of_names_and_bits(run):
@@ -302,9 +369,10 @@ def test_molecules(run, tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.smi").write_text("CCO ethanol\nc1ccccc1 benzene\nCC(=O)Oc1ccccc1C(=O)O aspirin\nCn1cnc2c1c(=O)n(C)c(=O)n2C caffeine\n")
     (tmp_path / "q.smi").write_text("CC(=O)Oc1ccccc1C(=O)OC methyl ester\n")
-    for words, type in (((), "morgan2:2048"), (("--fingerprint", "atompair:1024"), "atompair:1024")):
+    for words, type, bits in (((), "morgan2:2048", 2048), (("--fingerprint", "maccs"), "maccs", 166), (("--fingerprint", "atompair:1024"), "atompair:1024", 1024)):
         assert run("build", "m.smi", "BKFlat(jaccard)", "-o", "m.index", "--quiet", *words)[0] == 0
         assert names_in("m.index").about == {"fingerprint": type}
+        assert index_of("m.index").d == bits
         rows = table(run("search", "m.index", "q.smi", "-k", 1)[1])
         base, query = (faiss_ext.read_fingerprints(name, type).codes for name in ("m.smi", "q.smi"))
         assert rows[1][:2] == ["methyl ester", "aspirin"] and abs(float(rows[1][2]) - tanimoto(query, base[2:3])[0, 0]) < 1e-6

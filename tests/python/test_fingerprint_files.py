@@ -37,9 +37,15 @@ def write(tmp_path):
     return function
 
 
+def bits_of(digits):
+    """The bits of hex digits in an .fps file: in each byte, the first bit is the lowest."""
+    return [byte >> j & 1 for byte in bytes.fromhex(digits) for j in range(8)]
+
+
 def check(read, codes, names, bits, type=None):
+    """codes: in hex digits, as in an .fps file"""
     assert isinstance(read, Fingerprints) and read.codes.dtype == np.uint8 and read.codes.shape == (len(codes), -(-bits // 8))
-    assert [row.tobytes().hex() for row in read.codes] == codes
+    assert np.array_equal(read.codes, np.packbits([bits_of(code) for code in codes], axis=1))
     assert (read.names, read.bits, read.type) == (names, bits, type)
 
 
@@ -117,25 +123,37 @@ def test_files_are_read_in_batches(write):
 FPS_NAMES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\r\n"), min_size=1, max_size=8)
 
 
+def test_bits_are_in_the_order_of_packbits(write, tmp_path):
+    """Bit 0 is the lowest bit of the first byte in the file, and the highest in the code."""
+    read = read_fingerprints(write("a.fps", "#num_bits=13\n0100\tfirst\n0010\tlast\n8001\tmiddle\n"))
+    expected = np.zeros((3, 13), bool)
+    expected[[0, 1, 2, 2], [0, 12, 7, 8]] = True
+    assert np.array_equal(read.codes, np.packbits(expected, axis=1)) and read.codes.tolist() == [[0x80, 0], [0, 0x08], [0x01, 0x80]]
+    write_fps(tmp_path / "b.fps", read.codes, read.names, 13)
+    assert (tmp_path / "b.fps").read_text().endswith("\n0100\tfirst\n0010\tlast\n8001\tmiddle\n")
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.integers(1, 70).flatmap(lambda bits: st.tuples(st.just(bits), st.lists(st.tuples(st.integers(0, 2**bits - 1), FPS_NAMES), min_size=1, max_size=6))),
        st.sampled_from([None, "mine a=1"]), st.sampled_from(["any.fps", "any.fps.gz"]), st.integers(1, 4))
 def test_any_fingerprints_are_read_as_written(tmp_path_factory, content, type, name, batch):
     bits, pairs = content
     path = tmp_path_factory.getbasetemp() / name
-    codes = np.array([list(code.to_bytes(-(-bits // 8), "little")) for code, _ in pairs], "uint8")
+    codes = np.packbits([[code >> j & 1 for j in range(bits)] for code, _ in pairs], axis=1)
     names = [name for _, name in pairs]
     write_fps(path, codes, names, bits, type)
     text = (gzip.open if name.endswith(".gz") else open)(path, "rb").read().decode()
     assert text.startswith(f"#FPS1\n#num_bits={bits}\n")
-    check(read_fingerprints(path), [row.tobytes().hex() for row in codes], names, bits, type)
+    digits = [code.to_bytes(-(-bits // 8), "little").hex() for code, _ in pairs]
+    assert text.split("\n")[-len(pairs) - 1:-1] == [f"{code}\t{name}" for code, name in zip(digits, names)]
+    check(read_fingerprints(path), digits, names, bits, type)
     parts = list(fingerprint_batches(path, batch=batch))
     assert np.array_equal(np.concatenate([part.codes for part in parts]), codes) and sum((part.names for part in parts), []) == names
 
 
 @pytest.mark.parametrize("arguments, error, message", [
     ((np.zeros((2, 2), "uint8"), ["a"]), ValueError, "1 names of 2 fingerprints"), ((np.zeros((1, 2), "uint8"), ["a"], 17), ValueError, "bits is 17, expected from 9 to 16"),
-    ((np.zeros((1, 2), "uint8"), ["a"], 8), ValueError, "bits is 8"), ((np.array([[0, 0], [0, 64]], "uint8"), ["a", "b"], 14), ValueError, "beyond the 14 bits is set in fingerprint 1"),
+    ((np.zeros((1, 2), "uint8"), ["a"], 8), ValueError, "bits is 8"), ((np.array([[0, 0], [0, 2]], "uint8"), ["a", "b"], 14), ValueError, "beyond the 14 bits is set in fingerprint 1"),
     ((np.zeros((1, 2)), ["a"]), TypeError, "expected codes"), ((np.zeros(2, "uint8"), ["a", "b"]), ValueError, "expected codes of shape"),
     ((np.zeros((1, 2), "uint8"), ["a\tb"]), ValueError, "a name is"), ((np.zeros((1, 2), "uint8"), ["a\nb"]), ValueError, "a name is"),
     ((np.zeros((1, 2), "uint8"), [""]), ValueError, "a name is ''"), ((np.zeros((1, 2), "uint8"), [3]), TypeError, "a name must be a str"),
@@ -155,9 +173,9 @@ def test_packed_bits_of_numpy(tmp_path, names):
     codes = np.arange(12, dtype="uint8").reshape(3, 4)
     np.save(tmp_path / "a.npy", codes)
     np.savez(tmp_path / "a.npz", anything=codes, **({} if names is None else {"names": names}))
-    rows = [row.tobytes().hex() for row in codes]
-    check(read_fingerprints(tmp_path / "a.npy"), rows, None, 32)
-    check(read_fingerprints(tmp_path / "a.npz", "morgan2:32"), rows, None if names is None else ["a", "b", "é"], 32, "morgan2:32")
+    for read, names, type in ((read_fingerprints(tmp_path / "a.npy"), None, None),
+                              (read_fingerprints(tmp_path / "a.npz", "morgan2:32"), None if names is None else ["a", "b", "é"], "morgan2:32")):
+        assert np.array_equal(read.codes, codes) and (read.names, read.bits, read.type) == (names, 32, type)
     assert [len(part.codes) for part in fingerprint_batches(tmp_path / "a.npz", batch=2)] == [2, 1]
 
 
@@ -189,7 +207,7 @@ def test_names_of_molecules(write, name):
     ("torsion:2048", lambda m, c: c.rdMolDescriptors.GetHashedTopologicalTorsionFingerprintAsBitVect(m, 2048)),
     ("maccs", lambda m, c: c.rdMolDescriptors.GetMACCSKeysFingerprint(m))])
 def test_bits_are_those_of_rdkits_functions(write, fingerprint, of_chem):
-    """The functions before generators; bit i of RDKit is bit i % 8 of byte i // 8, and MACCS key k is bit k - 1."""
+    """The functions before generators; MACCS key k is bit k - 1."""
     Chem = pytest.importorskip("rdkit.Chem")
     import rdkit.Chem.AllChem
     import rdkit.Chem.rdMolDescriptors
@@ -197,7 +215,7 @@ def test_bits_are_those_of_rdkits_functions(write, fingerprint, of_chem):
     read = read_fingerprints(path, fingerprint)
     first = 1 if fingerprint == "maccs" else 0
     assert read.bits == (166 if first else int(fingerprint.split(":")[1])) and read.type == fingerprint
-    found = np.unpackbits(read.codes, axis=1, bitorder="little")
+    found = np.unpackbits(read.codes, axis=1)
     for row, line in zip(found, MOLECULES.splitlines()):
         expected = list(of_chem(Chem.MolFromSmiles(line.split()[0]), Chem))
         assert row[:read.bits].tolist() == expected[first:] and not row[read.bits:].any()
@@ -229,12 +247,13 @@ def test_molecules_need_rdkit(write, monkeypatch):
         read_fingerprints(write("a.smi", MOLECULES))
 
 
-def test_fingerprints_are_searched_by_tanimoto(write):
-    read = read_fingerprints(write("a.fps", "ff00\ta\nf000\tb\n0fff\tc\n"))
+@pytest.mark.parametrize("header", ["", "#num_bits=13\n"])
+def test_fingerprints_are_searched_by_tanimoto(write, header):
+    read = read_fingerprints(write("a.fps", header + "ff00\ta\nf000\tb\n0f1f\tc\n"))
     index = faiss_ext.index_binary_factory(read.bits, "BKFlat(jaccard)")
     index.add(read.codes)
     D, I = index.search(read.codes[:1], 3)
     names = faiss_ext.Names()
     names.add(read.names)
     assert names.of(I).tolist() == [["a", "b", "c"]]
-    np.testing.assert_allclose(faiss_ext.kernel_values(index, D), [[1, 4 / 8, 4 / 16]], atol=1e-8)
+    np.testing.assert_allclose(faiss_ext.kernel_values(index, D), [[1, 4 / 8, 4 / 13]], atol=1e-8)

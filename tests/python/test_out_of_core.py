@@ -13,7 +13,7 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from faiss_ext import index_tree, out_of_core
+from faiss_ext import index_tree, name_files, out_of_core
 from faiss_ext.command_line import main
 from faiss_ext.files import size_of
 from faiss_ext.index_tree import part_that_stores
@@ -277,6 +277,34 @@ def test_wrong_ids(files):
         with pytest.raises(error, match=message):
             faiss_ext.build_from(files / "f32.npy", string, output=files / "out", exact=exact, progress=False, ids=given)
         assert not (files / "out").exists()
+
+
+def test_names_are_in_the_file_of_the_index(files, small_blocks, monkeypatch):
+    """Also of an interrupted build: the file is never there without names."""
+    names = faiss_ext.Names()
+    names.add([f"vector {i}" for i in range(N)])
+    path, output = files / "f32.npy", files / "named.index"
+
+    def build():
+        return faiss_ext.build_from(path, "KFlat(chi2)", "8MB", output, exact="memory", progress=False, names=names)
+
+    def fail(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(name_files, "section", fail)
+        with pytest.raises(KeyboardInterrupt):
+            build()
+    assert not output.exists()
+    same_results(build(), faiss.read_index(str(output)))
+    assert faiss_ext.read_names(output) == names
+    before = output.read_bytes()
+    for wrong, error, message in ((["a"], TypeError, "names: expected a faiss_ext.Names, got"), (3, TypeError, "got 3")):
+        with pytest.raises(error, match=message):
+            faiss_ext.build_from(path, "KFlat(chi2)", output=output, names=wrong)
+    with pytest.raises(ValueError, match="names: the file of the index keeps them; give output="):
+        faiss_ext.build_from(path, "KFlat(chi2)", names=names)
+    assert output.read_bytes() == before and not (files / "named.index.build").exists()
 
 
 def test_packed_bits(tmp_path, small_blocks):
