@@ -298,7 +298,7 @@ def test_command_missed(run, dense):
 def test_command_errors(run):
     assert run("dense.npy", "--kernel", "gaussian")[0] == 1
     status, _, err = run("dense.npy", "-o", "found.txt")
-    assert status == 2 and ".npz or .csv" in err
+    assert status == 2 and ".npz, .csv or .tsv" in err
     np.save("negative.npy", np.float32([[1, -1]]))
     status, _, err = run("negative.npy", "--quiet")
     assert status == 1 and "negative.npy: " in err and "component 1 of vector 0" in err
