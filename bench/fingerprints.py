@@ -85,7 +85,7 @@ def fingerprints(kind, n):
     made = morgan.GetFingerprintAsNumPy if kind == "morgan" else maccs
     found = {}
     for molecule in molecules():
-        found.setdefault(np.packbits(made(molecule), bitorder="little").tobytes())
+        found.setdefault(np.packbits(made(molecule)).tobytes())
         if len(found) == n:
             return np.frombuffer(b"".join(found), "uint8").reshape(n, -1)
 
@@ -143,7 +143,7 @@ class RDKit:
 
     def vector(self, row):
         vector = self.structs.ExplicitBitVect(self.bits)
-        vector.SetBitsFromList(np.flatnonzero(np.unpackbits(row, bitorder="little")).tolist())
+        vector.SetBitsFromList(np.flatnonzero(np.unpackbits(row)).tolist())
         return vector
 
     def values(self, q):
@@ -166,8 +166,8 @@ class Usearch:
 
 
 class Index:
-    def __init__(self, x, string):
-        self.index = faiss.index_binary_factory(x.shape[1] * 8, string)
+    def __init__(self, x, string, bits=None):
+        self.index = faiss_ext.index_binary_factory(bits or x.shape[1] * 8, string)
         self.index.add(x)
 
     def nearest(self, queries, k):
@@ -182,12 +182,12 @@ class Index:
 PEERS = {"FPSim2": FPSim2, "RDKit": RDKit, "usearch": Usearch}
 
 
-def searches(x):
-    """The searches of each library by its name."""
-    made = {"BKFlat": Index(x, "BKFlat(jaccard)"), "FAISS BFlat": Index(x, "BFlat")}
-    for name, make in PEERS.items():
+def searches(x, bits, peers):
+    """The searches of some libraries by their names."""
+    made = {"BKFlat": Index(x, "BKFlat(jaccard)", bits), "FAISS BFlat": Index(x, "BFlat")}
+    for name in peers:
         try:
-            made[name] = make(x)
+            made[name] = PEERS[name](x)
         except ImportError:
             print(f"  {name} is not installed")
     return made
@@ -216,6 +216,7 @@ def main():
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--threshold", type=float, default=0.7)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS, help="libraries beside ours and FAISS")
     parser.add_argument("--keep", metavar="FOLDER", help="folder for the fingerprints")
     args = parser.parse_args()
     faiss.omp_set_num_threads(1)
@@ -226,7 +227,7 @@ def main():
     print(f"{args.n:,} fingerprints of {BITS[args.bits]} bits, "
           f"{np.unpackbits(x[:1000], axis=1).sum() / 1000:.0f} of them 1; "
           f"the {args.k}th nearest has {kth.mean():.2f} in the mean; ms a query")
-    made = searches(x)
+    made = searches(x, BITS[args.bits], args.peers)
     tests = {f"top {args.k}, one by one": ("nearest", args.k, one_by_one),
              f"top {args.k}, batch": ("nearest", args.k, lambda search, q, k: search(q, k)),
              f">= {args.threshold}, one by one": ("within", args.threshold, one_by_one),

@@ -54,25 +54,35 @@ HWY_INLINE void push(
     }
 }
 
-/// Writes word w of code i of a group to out[w * group_size + i].
+/// Whether load_group is defined for W words.
 template <size_t W>
-HWY_INLINE void transpose_whole(const uint8_t* codes, uint64_t* out) {
+constexpr bool loads_groups = W >= 1 && W <= 4;
+
+/// Loads a group of codes: word w of each into words[w].
+template <size_t W>
+HWY_INLINE void load_group(const uint8_t* codes, Vec* words) {
     const Tag tag;
     const auto* in = reinterpret_cast<const uint64_t*>(codes);
     if constexpr (W == 1) {
-        hn::StoreU(hn::LoadU(tag, in), tag, out);
+        words[0] = hn::LoadU(tag, in);
     } else if constexpr (W == 2) {
-        Vec a, b;
-        hn::LoadInterleaved2(tag, in, a, b);
-        hn::StoreU(a, tag, out);
-        hn::StoreU(b, tag, out + group_size);
+        hn::LoadInterleaved2(tag, in, words[0], words[1]);
+    } else if constexpr (W == 3) {
+        hn::LoadInterleaved3(tag, in, words[0], words[1], words[2]);
     } else if constexpr (W == 4) {
-        Vec a, b, c, d;
-        hn::LoadInterleaved4(tag, in, a, b, c, d);
-        hn::StoreU(a, tag, out);
-        hn::StoreU(b, tag, out + group_size);
-        hn::StoreU(c, tag, out + 2 * group_size);
-        hn::StoreU(d, tag, out + 3 * group_size);
+        hn::LoadInterleaved4(tag, in, words[0], words[1], words[2], words[3]);
+    }
+}
+
+/// Writes word w of code i of a group to out[w * group_size + i].
+template <size_t W>
+HWY_INLINE void transpose_whole(const uint8_t* codes, uint64_t* out) {
+    if constexpr (loads_groups<W>) {
+        Vec words[W];
+        load_group<W>(codes, words);
+        for (size_t w = 0; w < W; w++) {
+            hn::StoreU(words[w], Tag(), out + w * group_size);
+        }
     }
 }
 
@@ -204,6 +214,48 @@ void scan_alone(
     }
 }
 
+/// Compares one query with codes of W whole words each.
+template <size_t W>
+void scan_few_words(
+        const uint64_t* HWY_RESTRICT query,
+        size_t n,
+        const uint8_t* HWY_RESTRICT codes,
+        uint64_t position,
+        HammingSink& sink) {
+    constexpr size_t bytes_of_group = group_size * W * sizeof(uint64_t);
+    const Tag tag;
+    Vec q[W];
+    for (size_t w = 0; w < W; w++) {
+        q[w] = hn::Set(tag, query[w]);
+    }
+    Vec bound = hn::Set(tag, uint64_t(sink.bound));
+    const auto compare = [&](const uint8_t* group, size_t i, size_t count) {
+        Vec words[W];
+        load_group<W>(group, words);
+        Vec sum = hn::PopulationCount(hn::Xor(words[0], q[0]));
+        for (size_t w = 1; w < W; w++) {
+            sum = hn::Add(sum, hn::PopulationCount(hn::Xor(words[w], q[w])));
+        }
+        const auto is_below = hn::Lt(sum, bound);
+        if (HWY_UNLIKELY(!hn::AllFalse(tag, is_below))) {
+            push(sink, sum, is_below, position + i, count);
+            bound = hn::Set(tag, uint64_t(sink.bound));
+        }
+    };
+    size_t i = 0;
+    for (; i + group_size <= n; i += group_size) {
+        compare(codes + i * W * sizeof(uint64_t), i, group_size);
+    }
+    if (i < n) {
+        alignas(64) uint8_t rest[bytes_of_group] = {};
+        std::memcpy(
+                rest,
+                codes + i * W * sizeof(uint64_t),
+                (n - i) * W * sizeof(uint64_t));
+        compare(rest, i, n - i);
+    }
+}
+
 template <size_t W>
 void scan(
         size_t nq,
@@ -225,7 +277,13 @@ void scan(
                 *sinks[0]);
         return;
     }
-    const bool whole = (W == 1 || W == 2 || W == 4) && code_size == 8 * W;
+    const bool whole = loads_groups<W> && code_size == 8 * W;
+    if constexpr (loads_groups<W>) {
+        if (nq == 1 && whole) {
+            scan_few_words<W>(queries, n, codes, position, *sinks[0]);
+            return;
+        }
+    }
     // 16 KB of codes are transposed, then compared with all queries
     const size_t groups = std::clamp<size_t>(
             2048 / (words * group_size),
@@ -278,6 +336,8 @@ void hamming_scan_target(
             return scan<1>(nq, queries, n, codes, code_size, position, sinks);
         case 2:
             return scan<2>(nq, queries, n, codes, code_size, position, sinks);
+        case 3:
+            return scan<3>(nq, queries, n, codes, code_size, position, sinks);
         case 4:
             return scan<4>(nq, queries, n, codes, code_size, position, sinks);
         case 8:
