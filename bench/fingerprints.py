@@ -10,7 +10,8 @@ bond, and two pieces of different molecules are joined. Their fingerprints are
 Morgan's, of radius 2, as 2,048 bits, or the 166 MACCS keys (--bits maccs). RDKit
 makes some 2,000 molecules a second, so keep them for later runs (--keep).
 
-FPSim2's loops get the fingerprints in its own layout, without its files. RDKit's
+FPSim2's loops and RDKit's functions get fingerprints and queries in their own
+types, which are made before; FPSim2 gets no files. RDKit's
 bulk functions compare all fingerprints; NumPy then selects the nearest. FAISS
 ranks by Hamming distance, so it finds only some of the nearest.
 
@@ -126,10 +127,10 @@ class FPSim2:
         return self.search(query, self.fps, threshold, k, 0, *bounds) if bounds else []
 
     def nearest(self, queries, k):
-        return [[hit["mol_id"] for hit in self.found(q, 0.0, k)[:k]] for q in self.layout(queries)]
+        return [[hit["mol_id"] for hit in self.found(q, 0.0, k)[:k]] for q in queries]
 
     def within(self, queries, threshold):
-        return [len(self.found(q, threshold, 0)) for q in self.layout(queries)]
+        return [len(self.found(q, threshold, 0)) for q in queries]
 
 
 class RDKit:
@@ -150,10 +151,10 @@ class RDKit:
         return np.array(self.structs.BulkTanimotoSimilarity(q, self.vectors))
 
     def nearest(self, queries, k):
-        return [np.argpartition(-self.values(q), k)[:k] for q in self.layout(queries)]
+        return [np.argpartition(-self.values(q), k)[:k] for q in queries]
 
     def within(self, queries, threshold):
-        return [(self.values(q) >= threshold).sum() for q in self.layout(queries)]
+        return [(self.values(q) >= threshold).sum() for q in queries]
 
 
 class Usearch:
@@ -228,12 +229,13 @@ def main():
           f"{np.unpackbits(x[:1000], axis=1).sum() / 1000:.0f} of them 1; "
           f"the {args.k}th nearest has {kth.mean():.2f} in the mean; ms a query")
     made = searches(x, BITS[args.bits], args.peers)
+    prepared = {name: one.layout(queries) if hasattr(one, "layout") else queries for name, one in made.items()}
     tests = {f"top {args.k}, one by one": ("nearest", args.k, one_by_one),
              f"top {args.k}, batch": ("nearest", args.k, lambda search, q, k: search(q, k)),
              f">= {args.threshold}, one by one": ("within", args.threshold, one_by_one),
              f">= {args.threshold}, batch": ("within", args.threshold, lambda search, q, t: search(q, t))}
     for title, (method, how, run) in tests.items():
-        calls = {name: functools.partial(run, getattr(one, method), queries, how)
+        calls = {name: functools.partial(run, getattr(one, method), prepared[name], how)
                  for name, one in made.items()
                  if hasattr(one, method) and not (method == "within" and name == "FAISS BFlat")}
         times = fastest(calls, args.turns)

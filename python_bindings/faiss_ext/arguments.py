@@ -174,6 +174,8 @@ def as_new_ids(ids, n, where):
 
 def as_radius(radius, where):
     """A radius as a float."""
+    if type(radius) is int and abs(radius) < 2**53:
+        return float(radius)  # single queries come here
     if radius is np.ma.masked:
         raise ValueError(f"{where}: the radius is a masked value")
     if isinstance(radius, (str, bytes)) or np.ndim(radius) != 0:

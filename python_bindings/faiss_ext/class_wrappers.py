@@ -9,6 +9,7 @@ import copy
 import difflib
 import functools
 import inspect
+import math
 import numbers
 import re
 
@@ -26,7 +27,8 @@ from .arguments import (
 from .documentation import Attribute
 from .errors import is_of_swig, module_of, unsupported, with_prefix
 from .filters import ids_of, list_sizes_of, params_of
-from .index_tree import hash_in_front, part_in_front, parts_of
+from .index_tree import (
+    hash_in_front, part_in_front, part_that_compares, parts_of)
 from .parameters import settings_of
 from .showing import class_name, text
 from .sparse_arrays import is_sparse
@@ -117,6 +119,8 @@ def unpacked(self, x, where):
     is_taken = not isinstance(self, faiss.Index) or sparse_vectors.takes_sparse(self)
     return vectors if is_taken else vectors.dense()
 
+
+INT32_MAX = int(np.iinfo("int32").max)
 
 TAKE_K = {"search", "assign", "search_and_reconstruct", "search_codes"}
 RANGE_SEARCHES = {"range_search", "range_search_codes"}
@@ -357,14 +361,15 @@ def index_radius(index, radius, where):
     radius = as_radius(radius, where)
     if not isinstance(index, faiss.IndexBinary):
         return radius
-    of_kernel = swig._distance_kind(part_in_front(index)) == "scaled"
-    if of_kernel and np.isfinite(radius) and not radius.is_integer():
+    of_kernel = isinstance(index, swig.IndexBinaryFlatKernel) or (
+        swig._distance_kind(part_that_compares(index)) == "scaled")
+    if of_kernel and math.isfinite(radius) and not radius.is_integer():
         raise ValueError(
             f"{where}: the radius is {radius:g}, expected an integer, as "
             "distances are integers; distance(value) is the radius of a kernel "
             "value")
-    beyond_all = np.iinfo("int32").max if of_kernel else index.d + 1
-    return int(np.clip(np.ceil(radius), 0, beyond_all))
+    beyond_all = INT32_MAX if of_kernel else index.d + 1
+    return math.ceil(min(max(radius, 0), beyond_all))
 
 
 def argument_errors_in_words(function, where):

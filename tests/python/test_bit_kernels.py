@@ -122,3 +122,21 @@ def test_rdkit(name, rdkit_name):
     expected = [structs.BulkTverskySimilarity(q, all_vectors, 0.7, 0.2) for q in vectors(QUERIES)]
     np.testing.assert_allclose(
         faiss_ext.bit_kernel_factory("tversky(alpha=0.7,beta=0.2)").gram(Q, X), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BHNSW8,BKFlat(jaccard)", "BFlat,Refine(BKFlat(jaccard))", "IDMap,BKFlat(jaccard)",
+                                    "CWS64,BFlat,Refine(BKFlat(jaccard))", "BConcurrent,BIVF2,Refine(BKFlat(jaccard))"])
+def test_radii_are_distances_of_the_kernel(string):
+    codes = np.random.default_rng(1).integers(0, 256, (200, 8), dtype="uint8")
+    index = faiss_ext.index_binary_factory(64, string)
+    index.train(codes)
+    index.add(codes)
+    values = faiss_ext.bit_kernel_factory("jaccard").gram(codes[:5], codes)
+    for value in (0.3, 0.5):
+        lims, distances, ids = index.range_search(codes[:5], faiss_ext.IndexBinaryFlatKernel.distance(value) + 1)
+        if "BHNSW" not in string:
+            assert np.array_equal(np.diff(lims), (values >= value - 1e-7).sum(axis=1))
+        assert np.allclose(1 - distances / 2**30, np.concatenate([values[i, ids[lims[i] : lims[i + 1]]] for i in range(5)]), atol=1e-6)
+    assert len(index.range_search(codes[:5], np.inf)[2]) == 5 * 200 or "BHNSW" in string
+    with pytest.raises(ValueError, match=r"the radius is 0.5, expected an integer.*distance\(value\)"):
+        index.range_search(codes[:5], 0.5)
