@@ -42,12 +42,12 @@ namespace faiss_ext {
  * The codes are stored by their number of ones, which bounds the kernel value:
  * that of the Jaccard kernel is at most the smaller number of ones divided by
  * the larger. A search therefore begins with the codes that have as many ones
- * as the query, and ends when no better code can follow. From d = 449 on, codes
- * are first compared as folded to 256 bits, if few enough of them can be of
- * interest. Results are the same.
+ * as the query, and ends when no better code can follow. From d = 129 on, codes
+ * are first compared as folded to 64 bits, and from d = 449 on to 256 bits, if
+ * few enough of them can be of interest. Results are the same.
  *
  * A code takes d / 8 bytes of memory, rounded up to a multiple of 8, another 8,
- * and 32 more if it is folded. The first removal or replacement by ids of your
+ * and 8 or 32 more if it is folded. The first removal or replacement by ids of your
  * own adds 8 bytes per code. If the lists are mapped from a file, functions
  * that change the index throw.
  *

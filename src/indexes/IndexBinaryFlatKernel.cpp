@@ -165,7 +165,7 @@ void IndexBinaryFlatKernel::check_restorable() const {
                     int64_t(id),
                     l);
             check_bits(1, d, code, "IndexBinaryFlatKernel");
-            uint8_t folded[FoldedCodes::size];
+            uint8_t folded[FoldedCodes::most_bytes];
             const size_t size = FoldedCodes::size_of(stride());
             if (size > 0) {
                 FoldedCodes::fold(code, stride(), folded);
@@ -211,13 +211,11 @@ void IndexBinaryFlatKernel::append(List& list, idx_t id, const uint8_t* code) {
     list.ids.make_owned().push_back(id);
     codes.resize(begin + stride());
     std::copy_n(code, code_size, &codes[begin]);
-    if (FoldedCodes::are_used(stride())) {
+    if (const size_t size = FoldedCodes::size_of(stride()); size > 0) {
         AlignedVector<uint8_t>& folded = list.folded.make_owned();
-        folded.resize(folded.size() + FoldedCodes::size);
+        folded.resize(folded.size() + size);
         FoldedCodes::fold(
-                &codes[begin],
-                stride(),
-                folded.data() + folded.size() - FoldedCodes::size);
+                &codes[begin], stride(), folded.data() + folded.size() - size);
     }
 }
 
@@ -231,7 +229,7 @@ void IndexBinaryFlatKernel::move_code(List& list, size_t from, size_t to) {
     };
     list.ids.make_owned()[to] = list.ids[from];
     move(list.codes, stride());
-    move(list.folded, FoldedCodes::size);
+    move(list.folded, FoldedCodes::size_of(stride()));
 }
 
 /// Keeps only the first n codes.

@@ -65,9 +65,9 @@ int least_common(const BitKernel& kernel, BitCounts n, int32_t distance) {
     return common;
 }
 
-/// The mean number of ones in a folded code that has `ones` ones before.
-double folded_ones(double ones) {
-    constexpr double bits = 8.0 * FoldedCodes::size;
+/// The mean number of ones in a folded code of so many bits that has `ones`
+/// ones before.
+double folded_ones(double bits, double ones) {
     return bits / 2 * (1 - std::pow(1 - 2 / bits, ones));
 }
 
@@ -87,7 +87,8 @@ struct BitHits : simd::HammingSink {
               index(index),
               code(code),
               ones(ones),
-              folded(folded_ones(ones)),
+              folded_bits(8.0 * double(FoldedCodes::size_of(index.stride()))),
+              folded(folded_bits > 0 ? folded_ones(folded_bits, ones) : 0),
               sel(sel) {
         keys = buffer;
         capacity = keys_at_once;
@@ -109,9 +110,9 @@ struct BitHits : simd::HammingSink {
         }
         is_folded = false;
         if (!list->folded.empty()) {
-            constexpr double bits = 8.0 * FoldedCodes::size;
-            const double other = folded_ones(of_list);
-            const double usual = folded + other - 2 * folded * other / bits;
+            const double other = folded_ones(folded_bits, of_list);
+            const double usual =
+                    folded + other - 2 * folded * other / folded_bits;
             // otherwise too many codes would have to be compared again
             is_folded = bound < 0.7 * usual;
         }
@@ -150,6 +151,7 @@ struct BitHits : simd::HammingSink {
     const IndexBinaryFlatKernel& index;
     const uint64_t* const code;
     const int ones;
+    const double folded_bits;
     const double folded; ///< ones of the query's folded code
     const faiss::IDSelector* const sel;
     const List* list = nullptr;
@@ -265,15 +267,18 @@ class ListOrder {
 /// Queries with their folded codes, by the number of their ones, so that
 /// queries of a block visit the same lists.
 struct BitQueries {
-    const size_t words;
+    const size_t words, folded_words;
     std::vector<idx_t> order;
     std::vector<int> ones;        ///< in this order
     std::vector<uint64_t> codes;  ///< words for each query
-    std::vector<uint64_t> folded; ///< may be empty
-    static constexpr size_t folded_words = FoldedCodes::size / 8;
+    std::vector<uint64_t> folded; ///< folded_words for each query
 
     BitQueries(const IndexBinaryFlatKernel& index, idx_t n, const uint8_t* x)
-            : words(index.stride() / 8), order(n), ones(n), codes(n * words) {
+            : words(index.stride() / 8),
+              folded_words(FoldedCodes::size_of(index.stride()) / 8),
+              order(n),
+              ones(n),
+              codes(n * words) {
         const size_t size = index.code_size;
         std::vector<int> given(n);
         for (idx_t i = 0; i < n; i++) {
@@ -283,13 +288,12 @@ struct BitQueries {
         std::stable_sort(order.begin(), order.end(), [&](idx_t a, idx_t b) {
             return given[a] < given[b];
         });
-        const bool folds = FoldedCodes::are_used(index.stride());
-        folded.resize(folds ? n * folded_words : 0);
+        folded.resize(n * folded_words);
         for (idx_t i = 0; i < n; i++) {
             const uint8_t* code = x + order[i] * size;
             ones[i] = given[order[i]];
             std::memcpy(&codes[i * words], code, size);
-            if (folds) {
+            if (folded_words > 0) {
                 FoldedCodes::fold(
                         &codes[i * words],
                         index.stride(),
@@ -330,7 +334,8 @@ struct ActiveQueries {
 
 void FoldedCodes::fold(const void* code, size_t code_size, void* folded) {
     const auto* bytes = static_cast<const uint8_t*>(code);
-    uint64_t words[size / 8] = {};
+    const size_t size = size_of(code_size);
+    uint64_t words[most_bytes / 8] = {};
     for (size_t i = 0; i < code_size; i += 8) {
         words[i / 8 % (size / 8)] ^= word_at(bytes, i, code_size);
     }
@@ -379,7 +384,7 @@ void scan_bits(
                     continue;
                 }
                 if (of_query.is_folded) {
-                    constexpr size_t size = BitQueries::folded_words;
+                    const size_t size = queries.folded_words;
                     folded.add(
                             &queries.folded[(q0 + q) * size], size, of_query);
                 } else {
@@ -393,7 +398,10 @@ void scan_bits(
                 const List& list = index.lists[l];
                 const size_t size = list.ids.size();
                 plain.scan(size, list.codes.sequential(), index.stride());
-                folded.scan(size, list.folded.sequential(), FoldedCodes::size);
+                folded.scan(
+                        size,
+                        list.folded.sequential(),
+                        8 * queries.folded_words);
             }
         }
         for (idx_t q = 0; q < nq; q++) {

@@ -30,24 +30,25 @@ int32_t scaled_distance(const BitKernel& kernel, const BitCounts& n);
 /// Throws unless the codes of indexes with these kernels can be merged.
 void check_same_kernel(const BitKernel& kernel, const BitKernel& other);
 
-/** Codes that are folded to 256 bits: the exclusive or of their parts of 32
- * bytes. The Hamming distance of two folded codes is at most that of the codes
- * themselves, and takes less memory to compute.
+/** Codes that are folded to 256 or 64 bits: the exclusive or of their parts of
+ * 32 or 8 bytes. The Hamming distance of two folded codes is at most that of
+ * the codes themselves, and takes less memory to compute.
  */
 struct FoldedCodes {
-    static constexpr size_t size = 32; ///< bytes of a folded code
+    static constexpr size_t most_bytes = 32; ///< of a folded code
+
+    /// Bytes of the folded code of a code of this size, or 0 if it is not
+    /// folded.
+    static constexpr size_t size_of(size_t code_size) {
+        return code_size >= 64 ? most_bytes : code_size >= 24 ? 8 : 0;
+    }
 
     /// Whether codes of this size are folded.
-    static bool are_used(size_t code_size) {
-        return code_size >= 2 * size;
+    static constexpr bool are_used(size_t code_size) {
+        return size_of(code_size) > 0;
     }
 
-    /// Bytes of the folded code of a code of this size, or 0.
-    static size_t size_of(size_t code_size) {
-        return are_used(code_size) ? size : 0;
-    }
-
-    /// @param code_size  a multiple of 8
+    /// @param code_size  a multiple of 8, of codes that are folded
     static void fold(const void* code, size_t code_size, void* folded);
 };
 
