@@ -30,10 +30,11 @@ EXACT = "BKFlat(jaccard)"
 INDEXES = {  # the values of search parameters to try
     EXACT: {},
     f"BHNSW32,{EXACT}": {"efSearch": (10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512)},
-    f"BIVF1024,Refine({EXACT})": {"nprobe": (2, 4, 8, 16, 32, 64, 128), "k_factor": (4, 16, 64)},
-    f"CWS512,BFlat,Refine({EXACT})": {"k_factor": (1, 2, 4, 8, 16, 32, 64)},
+    f"CWS512,BIVF1024,Refine({EXACT})": {"nprobe": (4, 8, 16, 32, 64, 128, 256), "k_factor": (4, 8, 16)},
+    f"BIVF1024,Refine({EXACT})": {"nprobe": (2, 4, 8, 16, 32, 64, 128), "k_factor": (4, 16)},
+    f"CWS256,BFlat,Refine({EXACT})": {"k_factor": (2, 4, 8, 16, 32, 64)},
 }
-LOOKS = ("black", "*"), ("#009E73", "X"), ("#D55E00", "^"), ("#0072B2", "o")
+LOOKS = ("black", "*"), ("#009E73", "X"), ("#D55E00", "^"), ("#E69F00", "s"), ("#0072B2", "o")  # colour, marker
 K = 10
 
 
