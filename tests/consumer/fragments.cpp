@@ -7,6 +7,7 @@
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/progress.h>
+#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/indexes/sparse_calls.h>
 #include <faiss_ext/io/index_factory.h>
@@ -46,6 +47,28 @@ void sparse(
             nq, d, query_indptr, query_columns, query_values};
     faiss_ext::add(*index, x);
     faiss_ext::search(*index, queries, 10, distances, labels);
+}
+
+double packed_bits(
+        int d,
+        faiss_ext::idx_t n,
+        const uint8_t* codes,
+        faiss_ext::idx_t nq,
+        const uint8_t* queries,
+        int32_t* distances,
+        faiss_ext::idx_t* labels) {
+    auto index = faiss_ext::index_binary_factory(
+            d, "CWS512,BFlat,Refine(BKFlat(jaccard))");
+    index->add(n, codes);
+    index->search(nq, queries, 10, distances, labels);
+    double k = faiss_ext::IndexBinaryFlatKernel::kernel_value(distances[0]);
+    return k;
+}
+
+void vectors_of_bits(int d, faiss_ext::idx_t n, const uint8_t* codes) {
+    auto vectors = faiss_ext::index_factory(d, "KFlat(chi2,store=sparse)");
+    const faiss_ext::SparseRows rows = faiss_ext::rows_of_bits(n, d, codes);
+    faiss_ext::add(*vectors, rows.get());
 }
 
 void guarded(

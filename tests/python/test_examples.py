@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import faiss_ext
 import numpy as np
 import pytest
 from helpers import script
@@ -42,29 +43,33 @@ def fingerprints():
 def test_fingerprints_are_searched(fingerprints, tmp_path, capsys):
     x = fingerprints.made_up(n=3000, bits=512, series=60)
     assert x.shape == (3000, 64) and x.dtype == np.uint8
-    np.save(tmp_path / "x.npy", x)
-    fingerprints.main([str(tmp_path / "x.npy")])
-    out = capsys.readouterr().out
-    assert "2,900 fingerprints of 512 bits" in out and "by codes" in out
     queries, base = x[:20], x[100:]
-    values, ids, _, _ = fingerprints.exact(base, queries, 7)
     bits, of = np.unpackbits(base, axis=1).astype(int), np.unpackbits(queries, axis=1).astype(int)
     shared = of @ bits.T
     expected = shared / (of.sum(axis=1)[:, None] + bits.sum(axis=1) - shared)
-    np.testing.assert_array_equal(ids, np.argsort(-expected, axis=1, kind="stable")[:, :7])
-    np.testing.assert_allclose(values, np.take_along_axis(expected, ids, axis=1), atol=1e-8)
-    near, found, _, _ = fingerprints.by_codes(base, queries, 7, k_factor=40)
-    # 280 of 2,900 codes of 256 bits: nearly all of them
-    assert np.mean([len(set(a) & set(b)) / 7 for a, b in zip(ids, found)]) > 0.8
-    same = [i == j for i, j in zip(ids[:, 0], found[:, 0])]
-    np.testing.assert_allclose(near[same, 0], values[same, 0], atol=1e-5)
+    nearest = np.argsort(-expected, axis=1, kind="stable")[:, :7]
+    for string, parameters in fingerprints.INDEXES.items():
+        values, ids, _ = fingerprints.searched(fingerprints.built(string, parameters, base), queries, 7)
+        np.testing.assert_allclose(values, np.take_along_axis(expected, ids, axis=1), atol=1e-8)
+        if string == fingerprints.EXACT:
+            np.testing.assert_array_equal(ids, nearest)
+        assert np.mean([len(set(a) & set(b)) / 7 for a, b in zip(ids, nearest)]) > 0.8
+
+    np.save(tmp_path / "x.npy", x)
+    fingerprints.main([str(tmp_path / "x.npy")])
+    out = capsys.readouterr().out
+    assert "2,900 fingerprints of 64 bytes" in out and out.count("of the exact ones found") == 3
+    assert f"{expected[0, nearest[0, 0]]:.3f} {nearest[0, 0]}\n" in out
+    faiss_ext.write_fps(tmp_path / "x.fps", x, [f"molecule {i}" for i in range(len(x))])
+    fingerprints.main([str(tmp_path / "x.fps")])
+    assert f"{expected[0, nearest[0, 0]]:.3f} molecule {100 + nearest[0, 0]}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("x, message", [
     (None, "cannot be read: No such file"),
     (np.zeros((109, 8), "uint8"), "109 fingerprints, expected at least 110"),
-    (np.zeros((200, 8), "float32"), "expected packed bits, uint8, got float32"),
-    (np.zeros(200, "uint8"), "expected a two-dimensional array")])
+    (np.zeros((200, 8), "float32"), "array of uint8 of two dimensions, got an array of float32"),
+    (np.zeros(200, "uint8"), "array of uint8 of two dimensions, got an array of uint8 of shape (200,)")])
 def test_files_without_fingerprints_are_refused(fingerprints, tmp_path, capsys, x, message):
     if x is not None:
         np.save(tmp_path / "x.npy", x)
