@@ -292,8 +292,9 @@ class Recommendation:
     k: int
     d: int
     threads: int
-    packed: bool
     make: Callable[[int], _AnyIndex | _AnyBinaryIndex]
+    packed: bool
+    packed: bool
     @property
     def as_fast(self) -> list[str]: ...
     def build(self, x: ArrayLike) -> _AnyIndex | _AnyBinaryIndex: ...
@@ -317,8 +318,8 @@ class Recommendation:
         k: int,
         d: int,
         threads: int,
-        packed: bool,
         make: Callable[[int], faiss.Index | faiss.IndexBinary],
+        packed: bool = ...,
     ) -> None: ...
 
 class ShardedIndex:

@@ -541,8 +541,9 @@ class Recommendation:
     k: int
     d: int
     threads: int
-    packed: bool
-    make: "Callable[[int], faiss.Index | faiss.IndexBinary]" = dataclasses.field(repr=False)
+    make: "Callable[[int], faiss.Index | faiss.IndexBinary]" = dataclasses.field(
+        repr=False)
+    packed: bool = False
 
     @property
     def as_fast(self) -> "list[str]":

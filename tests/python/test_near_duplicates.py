@@ -143,8 +143,8 @@ def test_packed_bits(fingerprints, bitorder):
     pairs, values = near_duplicates(codes, 0.7, packed=True)
     assert (pairs == expected[0]).all() and (values == expected[1]).all()
     assert (near_duplicate_groups(codes, 0.7, packed=True) == near_duplicate_groups(fingerprints, 0.7)).all()
-    # without packed=True, they are counts
-    counts = near_duplicates(codes, 0.7)
+    # with packed=False, they are counts
+    counts = near_duplicates(codes, 0.7, packed=False)
     assert (counts[0] == near_duplicates(codes.astype("float32"), 0.7)[0]).all()
     assert counts[0].tolist() != pairs.tolist()
 
