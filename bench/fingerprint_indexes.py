@@ -96,12 +96,16 @@ def plot(fronts, path):
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     figure, axes = pyplot.subplots(figsize=(8, 4.2))
     for (string, front), (color, marker) in zip(fronts.items(), LOOKS, strict=True):
         _, recalls, speeds = zip(*front)
         axes.plot(recalls, speeds, marker + "-", color=color, label=string, markersize=12 if marker == "*" else 6)
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("recall of the ten nearest")
     axes.set_ylabel("queries a second, one at a time")
     axes.grid(alpha=0.3, which="both")
