@@ -47,9 +47,9 @@ namespace faiss_ext {
  * few enough of them can be of interest. Results are the same.
  *
  * A code takes d / 8 bytes of memory, rounded up to a multiple of 8, another 8,
- * and 8 or 32 more if it is folded. The first removal or replacement by ids of your
- * own adds 8 bytes per code. If the lists are mapped from a file, functions
- * that change the index throw.
+ * and 8 or 32 more if it is folded. The first removal or replacement by ids of
+ * your own adds 8 bytes per code. If the lists are mapped from a file,
+ * functions that change the index throw.
  *
  * Source of the bound: S. J. Swamidass and P. Baldi, Bounds and algorithms for
  * fast exact searches of chemical fingerprints in linear and sublinear time, J.
@@ -93,6 +93,8 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     void restore() override;
     void check_restorable() const override;
 
+    /// Checks the codes. There is nothing to learn.
+    void train(idx_t n, const uint8_t* x) override;
     void add(idx_t n, const uint8_t* x) override;
 
     /// Throws UnsupportedError: ids are positions.

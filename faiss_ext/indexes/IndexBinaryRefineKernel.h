@@ -12,9 +12,8 @@ struct IndexBinaryFlatKernel;
 /** Ranks the candidates of another index by the exact similarity of packed
  * bits.
  *
- *     auto index =
- *             index_binary_factory(2048,
- * "CWS512,BFlat,Refine(BKFlat(jaccard))");
+ *     auto index = index_binary_factory(
+ *             2048, "CWS512,BFlat,Refine(BKFlat(jaccard))");
  *
  * base_index finds k_factor * k candidates, and refine_index compares them with
  * the query. Results and distances are those of an IndexBinaryFlatKernel,

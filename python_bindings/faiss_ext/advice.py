@@ -220,7 +220,7 @@ def bit_candidates(kernel, nlist):
             found.append(f"BHNSW32,{exact}")
         fronts = [f"BIVF{nlist}", "BFlat"]
         if isinstance(kernel, (swig.JaccardBitKernel, swig.DiceBitKernel)):
-            fronts.append("CWS512,BFlat")
+            fronts += [f"CWS512,BIVF{nlist}", "CWS512,BFlat"]
         found += [f"{front},Refine({exact})" for front in fronts]
     return [Candidate(s, functools.partial(made_of_bits, s)) for s in found]
 

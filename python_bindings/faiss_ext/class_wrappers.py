@@ -1780,6 +1780,7 @@ def wrap_binary_indexes():
                         checked(method, OF_CODES[name], codes))
         if "reconstruct_n" in methods:
             the_class.reconstruct_n = methods["reconstruct_n"]
+        the_class.reconstruct = inherited_function(binary_reconstruct)
         the_class.reconstruct_batch = inherited_function(
             binary_reconstruct_batch)
         check_scalars(the_class)
@@ -1813,6 +1814,12 @@ def wrap_binary_indexes():
         faiss.IndexBinaryIVF.replace_invlists(self, il, own)
 
     swig.IndexBinaryIVFSIMD.replace_invlists = replace_invlists
+
+
+def binary_reconstruct(self, key):
+    code = np.empty(self.code_size, dtype="uint8")  # FAISS's has d // 8 bytes
+    self.reconstruct_c(key, faiss.swig_ptr(code))
+    return code
 
 
 def binary_reconstruct_batch(self, key, x=None):

@@ -37,8 +37,7 @@ def write_index(
     Parameters
     ----------
     index : faiss.Index or faiss.IndexBinary
-        The index. Without `names`, a binary index is written by
-        `write_index_binary`.
+        The index.
     f : str, path or faiss.IOWriter
         The file, or a writer if there are no names. A file with names is
         replaced once the new one is complete.
@@ -54,7 +53,9 @@ def write_index(
         If one of the arguments is of another class.
     """
     if names is None:
-        return faiss.write_index(index, f, *([io_flags] if io_flags else []))
+        write = (faiss.write_index_binary
+                 if isinstance(index, faiss.IndexBinary) else faiss.write_index)
+        return write(index, f, *([io_flags] if io_flags else []))
     if not isinstance(names, Names):
         raise TypeError("write_index: names must be a faiss_ext.Names, got "
                         f"{shown(names)}")

@@ -282,6 +282,11 @@ uint64_t IndexBinaryFlatKernel::find_place(idx_t id) const {
             int64_t(id));
 }
 
+void IndexBinaryFlatKernel::train(idx_t n, const uint8_t* x) {
+    check_batch(n, x, "IndexBinaryFlatKernel::train");
+    check_bits(n, d, x, "IndexBinaryFlatKernel::train");
+}
+
 void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
     check_batch(n, x, "IndexBinaryFlatKernel::add");
     check_bits(n, d, x, "IndexBinaryFlatKernel::add");

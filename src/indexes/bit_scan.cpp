@@ -20,8 +20,9 @@
 namespace faiss_ext {
 
 int32_t scaled_distance(const BitKernel& kernel, const BitCounts& n) {
-    constexpr double one = largest_bit_distance;
-    return int32_t(kernel.distance(n) * one + 0.5);
+    // rounded; it is not negative, and lround takes longer
+    constexpr double one = largest_bit_distance, half = 0.5;
+    return int32_t(kernel.distance(n) * one + half);
 }
 
 void check_same_kernel(const BitKernel& kernel, const BitKernel& other) {

@@ -140,3 +140,34 @@ def test_radii_are_distances_of_the_kernel(string):
     assert len(index.range_search(codes[:5], np.inf)[2]) == 5 * 200 or "BHNSW" in string
     with pytest.raises(ValueError, match=r"the radius is 0.5, expected an integer.*distance\(value\)"):
         index.range_search(codes[:5], 0.5)
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap,BKFlat(jaccard)", "BConcurrent,BKFlat(jaccard)", "BKFlat(dice),Refine(BKFlat(jaccard))",
+                                    "CWS64,BFlat,Refine(BKFlat(jaccard))", "BConcurrent,CWS64,BFlat,Refine(BKFlat(jaccard))"])
+def test_all_methods_with_any_number_of_bits(string, tmp_path):
+    x = np.packbits(np.random.default_rng(0).random((300, 166)) < 0.2, axis=1)
+    index = faiss_ext.index_binary_factory(166, string)
+    index.train(x)
+    ids = np.arange(300) + 7
+    index.add_with_ids(x, ids)
+    labels, codes = index.search_and_reconstruct(x[:3], 2)[1:]
+    assert labels[:, 0].tolist() == [7, 8, 9] and np.array_equal(codes[:, 0], x[:3])
+    assert index.assign(x[:3], 1)[:, 0].tolist() == [7, 8, 9]
+    index.remove_ids(np.array([9]))
+    index.update_vectors([10], x[:1])
+    assert index.upsert(x[:2], [11, 9000]) == 1
+    assert np.array_equal(index.reconstruct(10), x[0]) and np.array_equal(index.reconstruct_batch([11, 9000]), x[:2])
+    faiss_ext.write_index(index, tmp_path / "index")
+    copies = [copy.deepcopy(index), pickle.loads(pickle.dumps(index)), faiss.read_index_binary(str(tmp_path / "index"), faiss.IO_FLAG_MMAP)]
+    other = faiss_ext.index_binary_factory(166, string)
+    found = index.search(x, 5)
+    other.merge_from(index)
+    for same in (*copies, other):
+        distances, labels = same.search(x, 5)
+        assert np.array_equal(distances, found[0])
+    index.reset()
+    assert index.ntotal == 0 and len(index.range_search(x, 5)[2]) == 0
+    with pytest.raises(ValueError, match="expected codes of shape .n, 21."):
+        other.search(x[:, :20], 1)
+    with pytest.raises(RuntimeError, match="code 0 has ones behind its first 166 bits"):
+        other.search(np.full((1, 21), 255, "uint8"), 1)
