@@ -325,6 +325,75 @@ TEST(Searching, EmptyIndexAndBadArguments) {
     }
 }
 
+TEST(Searching, DistancesOfGivenCodes) {
+    for (const int d : {13, 166, 1000}) {
+        const Codes codes = random_sets(60, d, 1),
+                    queries = random_sets(9, d, 2);
+        const auto index = make(d, codes);
+        const size_t size = size_of(d);
+        std::vector<idx_t> labels;
+        std::vector<int32_t> expected, distances(9 * 7);
+        for (idx_t i = 0; i < 9 * 7; i++) {
+            const idx_t label = i % 5 == 0 ? -1 : i * 37 % 60;
+            labels.push_back(label);
+            expected.push_back(
+                    label < 0 ? none
+                              : distance(
+                                        &queries[i / 7 * size],
+                                        &codes[label * size],
+                                        d));
+        }
+        for (int remembers = 0; remembers < 2; remembers++) {
+            index->compute_distance_subset(
+                    9, queries.data(), 7, distances.data(), labels.data());
+            EXPECT_EQ(distances, expected);
+            index->remember_places();
+        }
+        labels[3] = 60;
+        EXPECT_TRUE(throws(
+                [&] {
+                    index->compute_distance_subset(
+                            9,
+                            queries.data(),
+                            7,
+                            distances.data(),
+                            labels.data());
+                },
+                "id 60 of query 0 is out of range"));
+    }
+}
+
+TEST(Bits, AsSparseVectors) {
+    for (const int d : {1, 13, 64, 166}) {
+        const Codes codes = random_sets(70, d, 3);
+        const SparseRows rows = rows_of_bits(70, d, codes.data());
+        ASSERT_EQ(rows.n(), 70);
+        EXPECT_EQ(rows.d, d);
+        for (idx_t i = 0; i < 70; i++) {
+            std::vector<int32_t> ones;
+            for (int b = 0; b < d; b++) {
+                if (has(&codes[i * size_of(d)], b)) {
+                    ones.push_back(b);
+                }
+            }
+            EXPECT_EQ(
+                    ones,
+                    std::vector<int32_t>(
+                            &rows.indices[0] + rows.indptr[i],
+                            &rows.indices[0] + rows.indptr[i + 1]));
+        }
+        EXPECT_EQ(rows.values, std::vector<float>(rows.indices.size(), 1));
+    }
+    EXPECT_EQ(rows_of_bits(0, 8, nullptr).n(), 0);
+    const Codes bad{0xff, 0xff};
+    EXPECT_TRUE(
+            throws([&] { rows_of_bits(1, 13, bad.data()); },
+                   "code 0 has ones behind its first 13 bits"));
+    EXPECT_TRUE(throws([&] { rows_of_bits(1, 0, bad.data()); }, "d is 0"));
+    EXPECT_TRUE(throws([&] { rows_of_bits(1, 8, nullptr); }));
+    EXPECT_TRUE(throws([&] { rows_of_bits(-1, 8, bad.data()); }));
+}
+
 TEST(Searching, RefusesOnesBehindTheLastBit) {
     const auto index = make(13);
     const Codes good{0xff, 0xf8}, bad{0xff, 0xf8, 0, 4};

@@ -410,7 +410,14 @@ const BadString bad_strings[] = {
         {binary_, "SIK64(gaussian)", 0, "SIK256(gaussian),BFlat"},
         {binary_, "IDMap,SIK64(gaussian)", 6, "SIK256(gaussian),BFlat"},
         {binary_, "SIK64(gaussian),BFlat,BFlat", 0, "SIK256(gaussian),BFlat"},
-        {binary_, "SIK64(gaussian),BFlat,Refine(KFlat(linear))", 0, ""}};
+        {binary_,
+         "SIK64(gaussian),BFlat,Refine(KFlat(linear))",
+         29,
+         "index_factory makes indexes of vectors"},
+        {binary_, "BFlat,Refine(BKFlat(foo))", 20, "jaccard"},
+        {binary_, "BFlat,Refine(BKFlat(dice),BFlat)", 13, "BKFlat(<kernel>)"},
+        {binary_, "BHNSW1,BKFlat(dice)", 5, "a number from 2 to 1024"},
+        {binary_, "BHNSW8,BKFlat(russellrao)", 0, "k(x, x) = 1"}};
 
 TEST(Factories, BadStrings) {
     for (const BadString& bad : bad_strings) {

@@ -180,23 +180,22 @@ void IndexBinaryFlatKernel::check_restorable() const {
 }
 
 void IndexBinaryFlatKernel::check_lists() const {
+    const size_t size = stride(), folded = FoldedCodes::size_of(size);
     size_t n = 0;
+    bool fit = true;
     for (const List& list : lists) {
-        n += list.ids.size();
-        check_stored(
-                list.ids.size(),
-                list.codes.size(),
-                stride(),
-                "IndexBinaryFlatKernel");
-        check_stored(
-                list.ids.size(),
-                list.folded.size(),
-                FoldedCodes::size_of(stride()),
-                "IndexBinaryFlatKernel");
+        const size_t length = list.ids.size();
+        n += length;
+        fit &= list.codes.size() == length * size;
+        fit &= list.folded.size() == length * folded;
     }
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            fit,
+            "IndexBinaryFlatKernel: a list has other numbers of ids and codes; the lists must not be changed by hand");
     FAISS_EXT_THROW_IF_NOT_FMT(
             lists.size() == size_t(d) + 1 && n == size_t(ntotal),
-            "IndexBinaryFlatKernel: %zu lists with %zu codes, expected %d with %" PRId64,
+            "IndexBinaryFlatKernel: %zu lists with %zu codes, expected %d with %" PRId64
+            "; ntotal must not be set by hand",
             lists.size(),
             n,
             d + 1,

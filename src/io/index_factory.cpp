@@ -868,7 +868,10 @@ std::unique_ptr<IndexBinary> make_binary_with_refine(
     const Token exact = inside_refine(refine_part);
     if (exact.split().size() != 1 || !is_exact_for_bits(exact)) {
         exact.fail(
-                "a binary index cannot re-rank by '" + exact.str() + "'",
+                "a binary index cannot re-rank by '" + exact.str() + "'" +
+                        (is_vectors(exact)
+                                 ? "; index_factory makes indexes of vectors"
+                                 : ""),
                 {"BKFlat(<kernel>)"});
     }
     auto refine = make_registered<IndexBinary>(d, exact, faiss::METRIC_L2);
