@@ -152,6 +152,10 @@ def arguments():
     sub.add_argument("kernel", help="such as chi2 or 'gaussian(gamma=0.1)'")
     sub.add_argument("--queries",
                      help="file of queries (default: some of the vectors)")
+    sub.add_argument("--packed", action="store_true",
+                     help="the file has bytes of packed bits (uint8), as "
+                     "numpy.packbits makes (default: uint8 are counts)")
+    add_fingerprint(sub, "morgan2:2048")
     sub.add_argument("--recall", type=number(float, 0, 1, above=True),
                      default=0.95,
                      help="recall to reach (default: 0.95)")
@@ -352,14 +356,23 @@ def set_all(index, parameters):
 
 
 def run_recommend(args):
-    x = vectors_of(args.vectors)
-    queries = None if args.queries is None else vectors_of(args.queries)
+    packed = args.packed or is_fingerprint_file(args.vectors)
+
+    def read(file):
+        if is_fingerprint_file(file):
+            found = read_fingerprints(file, args.fingerprint, args.skip_errors)
+            tell_skipped(found.skipped)
+            return found.codes
+        return as_bits(vectors_of(file), file) if packed else vectors_of(file)
+
+    x = read(args.vectors)
+    queries = None if args.queries is None else read(args.queries)
     try:
         found = recommend(
             x, args.kernel, args.recall, k=args.k, queries=queries, n=args.n,
             bytes_per_vector=args.bytes_per_vector,
             build_seconds=args.build_seconds, sample_size=args.sample,
-            seed=args.seed, progress=not args.quiet)
+            seed=args.seed, progress=not args.quiet, packed=packed)
     except RuntimeError as error:  # name the file of the vector
         argument = getattr(error, "argument", None)
         if argument is None:

@@ -383,3 +383,15 @@ def test_molecules(run, tmp_path):
     status, out, err = run("add", "m.index", "new.smi", "--skip-errors")
     assert status == 0 and "1 added" in out and "1 lines skipped" in err and "ethylamine" in names_in("m.index")
     assert run("duplicates", "m.smi", "--threshold", 0.99)[1] == ""
+
+
+def test_recommendations_for_packed_bits(run):
+    fps("base.fps", range(60))
+    np.save("bits.npy", BITS)
+    for words in (("base.fps", "jaccard"), ("bits.npy", "jaccard", "--packed"), ("bits.npy", "dice", "--packed", "--queries", "base.fps")):
+        status, out, err = run("recommend", *words, "--quiet", "--json", "--threads", 1)
+        assert status == 0 and json.loads(out)["string"] == f"BKFlat({words[1]})", err
+    assert json.loads(run("recommend", "bits.npy", "jaccard", "--quiet", "--json")[1])["string"].startswith("KFlat")
+    np.save("floats.npy", BITS.astype("float32"))
+    status, _, err = run("recommend", "floats.npy", "jaccard", "--packed", "--quiet")
+    assert status == 1 and "floats.npy: --packed expects bytes of packed bits" in err
