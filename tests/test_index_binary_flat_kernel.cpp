@@ -388,7 +388,7 @@ TEST(Bits, AsSparseVectors) {
     const Codes bad{0xff, 0xff};
     EXPECT_TRUE(
             throws([&] { rows_of_bits(1, 13, bad.data()); },
-                   "code 0 has ones behind its first 13 bits"));
+                   "code 0 has ones beyond its first 13 bits"));
     EXPECT_TRUE(throws([&] { rows_of_bits(1, 0, bad.data()); }, "d is 0"));
     EXPECT_TRUE(throws([&] { rows_of_bits(1, 8, nullptr); }));
     EXPECT_TRUE(throws([&] { rows_of_bits(-1, 8, bad.data()); }));
@@ -398,7 +398,7 @@ TEST(Searching, RefusesOnesBehindTheLastBit) {
     const auto index = make(13);
     const Codes good{0xff, 0xf8}, bad{0xff, 0xf8, 0, 4};
     index->add(1, good.data());
-    const std::string message = "code 1 has ones behind its first 13 bits";
+    const std::string message = "code 1 has ones beyond its first 13 bits";
     EXPECT_TRUE(throws([&] { index->add(2, bad.data()); }, message));
     EXPECT_TRUE(throws([&] { search(*index, bad, 1); }, message));
     faiss::RangeSearchResult result(2);

@@ -286,7 +286,7 @@ TEST(Refine, AnErrorChangesNothing) {
     x[3 * index->code_size - 1] |= 1;
     EXPECT_TRUE(
             throws([&] { index->add(3, x.data()); },
-                   "code 2 has ones behind its first 166 bits"));
+                   "code 2 has ones beyond its first 166 bits"));
     EXPECT_TRUE(throws([&] { search(*index, x, 1); }, "code 2 has ones"));
     EXPECT_EQ(index->ntotal, 50);
     EXPECT_EQ(index->base_index->ntotal, 50);

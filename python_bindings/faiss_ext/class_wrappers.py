@@ -1793,6 +1793,9 @@ def wrap_binary_indexes():
     keep_arguments(
         swig.IndexBinaryRefineKernel, "base_index", "refine_index")
     keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
+    for the_class in (swig.IndexBinaryHNSWKernel, swig.IndexBinaryRefineKernel):
+        for name in ("distance", "kernel_value"):
+            setattr(the_class, name, vars(swig.IndexBinaryFlatKernel)[name])
     for the_class in (swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent):
         keep_arguments(the_class, "index")
         the_class.train = train_through_hash(the_class)

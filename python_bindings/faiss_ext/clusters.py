@@ -19,8 +19,8 @@ def butina_clusters(
     to the one with the fewest; of equal numbers, the later vector comes first.
     A vector that is in no cluster yet becomes the centre of a new one, which
     gets all its neighbours that are in no cluster yet. The neighbours are found
-    exactly. Clusters are the same as those of RDKit's `Butina.ClusterData` for
-    the distance 1 - threshold.
+    exactly. Clusters are the same as those of RDKit's `Butina.ClusterData`,
+    without reordering, for the distance 1 - threshold.
 
     Parameters
     ----------

@@ -48,6 +48,7 @@ from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
     recommend, trained_kernel)
+from .arguments import as_packed
 from .command_changes import run_add, run_remove, run_update
 from .command_files import (
     UsageError, check_class, check_count, check_inputs_stay, file_and_part,
@@ -152,9 +153,7 @@ def arguments():
     sub.add_argument("kernel", help="such as chi2 or 'gaussian(gamma=0.1)'")
     sub.add_argument("--queries",
                      help="file of queries (default: some of the vectors)")
-    sub.add_argument("--packed", action="store_true",
-                     help="the file has bytes of packed bits (uint8), as "
-                     "numpy.packbits makes (default: uint8 are counts)")
+    add_packed(sub)
     add_fingerprint(sub, "morgan2:2048")
     sub.add_argument("--recall", type=number(float, 0, 1, above=True),
                      default=0.95,
@@ -298,9 +297,7 @@ def arguments():
                      help="largest probability with which a pair may be missed "
                      "where an exact search is slow; 0 is always exact "
                      "(default: 0.01)")
-    sub.add_argument("--packed", action="store_true",
-                     help="the file has bytes of packed bits (uint8), as "
-                     "numpy.packbits makes (default: uint8 are counts)")
+    add_packed(sub)
     sub.add_argument("--seed", type=number(int, 0), default=1234,
                      help="seed of the random samples with --missed (default: "
                      "1234)")
@@ -320,6 +317,18 @@ def add_changes(sub):
     sub.add_argument("-o", "--output", metavar="FILE",
                      help="write the changed index to this file, and leave "
                      "the first one as it is")
+
+
+def add_packed(sub):
+    """Options that tell what bytes are; needed under jaccard and dice."""
+    either = sub.add_mutually_exclusive_group()
+    either.add_argument(
+        "--packed", action="store_true",
+        help="bytes (uint8) in the file are packed bits, as numpy.packbits makes")
+    either.add_argument(
+        "--counts", action="store_true",
+        help="bytes (uint8) in the file are counts; the default for all kernels "
+        "but jaccard and dice")
 
 
 def add_fingerprint(sub, default="that of the index"):
@@ -363,7 +372,10 @@ def run_recommend(args):
             found = read_fingerprints(file, args.fingerprint, args.skip_errors)
             tell_skipped(found.skipped)
             return found.codes
-        return as_bits(vectors_of(file), file) if packed else vectors_of(file)
+        x = vectors_of(file)
+        if not packed:
+            check_bytes(args, x, file)
+        return as_bits(x, file) if packed else x
 
     x = read(args.vectors)
     queries = None if args.queries is None else read(args.queries)
@@ -531,7 +543,7 @@ def radius_of(args, index):
         if not is_scaled(index):
             raise UsageError("--threshold is for indexes with BKFlat; --radius "
                              "is a distance of any index")
-        return part_that_compares(index).distance(args.threshold) + 1
+        return swig.IndexBinaryFlatKernel.distance(args.threshold) + 1
     if radius is None or not isinstance(index, faiss.IndexBinary):
         return radius
     if not (radius.is_integer() and abs(radius) < 2**31):
@@ -593,6 +605,17 @@ def as_bits(x, file):
     return np.ascontiguousarray(x)
 
 
+def check_bytes(args, x, file):
+    """Raises VectorFileError for bytes that may be packed bits or counts."""
+    if not (args.packed or args.counts):
+        try:
+            as_packed(None, x, args.kernel, file)
+        except ValueError:
+            raise VectorFileError(
+                f"{file}: has bytes (uint8), which may be packed bits or counts; "
+                "give --packed or --counts") from None
+
+
 def rows_to_compare(args):
     """The vectors of `duplicates`, whether they are packed bits, and their
     names or None."""
@@ -602,6 +625,7 @@ def rows_to_compare(args):
         tell_skipped(read.skipped)
         return read.codes, True, read.names
     x = vectors_of(args.vectors)
+    check_bytes(args, x, args.vectors)
     return (as_bits(x, args.vectors) if args.packed
             else as_floats(x, args.vectors)), args.packed, None
 

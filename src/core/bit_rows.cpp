@@ -20,7 +20,7 @@ void check_bits(idx_t n, int d, const uint8_t* codes, const char* where) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 (codes[(i + 1) * size - 1] & beyond) == 0,
                 "%s: code %" PRId64
-                " has ones behind its first %d bits; expected zeros in the %d low bits of the last byte, as numpy.packbits gives",
+                " has ones beyond its first %d bits; expected zeros in the %d low bits of the last byte, as numpy.packbits gives",
                 where,
                 int64_t(i),
                 d,

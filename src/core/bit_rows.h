@@ -9,7 +9,7 @@
 
 namespace faiss_ext {
 
-/// Throws if one of n codes has ones behind its first d bits. `where` names the
+/// Throws if one of n codes has ones beyond its first d bits. `where` names the
 /// caller.
 void check_bits(idx_t n, int d, const uint8_t* codes, const char* where);
 

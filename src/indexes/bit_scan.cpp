@@ -76,20 +76,24 @@ double folded_ones(double bits, double ones) {
 struct BitHits : simd::HammingSink {
     TopK<int32_t> hits;
 
-    /// @param code     of the query, as words of 8 bytes
-    /// @param largest  largest distance of interest
+    /// @param code       of the query, as words of 8 bytes
+    /// @param largest    largest distance of interest
+    /// @param num_alike  queries that are compared with the same codes
     BitHits(const IndexBinaryFlatKernel& index,
             const uint64_t* code,
             int ones,
             size_t k,
             int32_t largest,
-            const faiss::IDSelector* sel)
+            const faiss::IDSelector* sel,
+            idx_t num_alike)
             : hits(k, largest),
               index(index),
               code(code),
               ones(ones),
               folded_bits(8.0 * double(FoldedCodes::size_of(index.stride()))),
               folded(folded_bits > 0 ? folded_ones(folded_bits, ones) : 0),
+              // scans of short codes by a batch are fast
+              folds_below(folded_bits <= 64 && num_alike > 1 ? 0.4 : 0.7),
               sel(sel) {
         keys = buffer;
         capacity = keys_at_once;
@@ -115,7 +119,7 @@ struct BitHits : simd::HammingSink {
             const double usual =
                     folded + other - 2 * folded * other / folded_bits;
             // otherwise too many codes would have to be compared again
-            is_folded = bound < 0.7 * usual;
+            is_folded = bound < folds_below * usual;
         }
         return true;
     }
@@ -153,7 +157,8 @@ struct BitHits : simd::HammingSink {
     const uint64_t* const code;
     const int ones;
     const double folded_bits;
-    const double folded; ///< ones of the query's folded code
+    const double folded;      ///< ones of the query's folded code
+    const double folds_below; ///< part of the usual distance
     const faiss::IDSelector* const sel;
     const List* list = nullptr;
     int list_ones = 0;
@@ -369,7 +374,8 @@ void scan_bits(
                     queries.ones[q],
                     std::min(k, index.ntotal),
                     largest,
-                    sel));
+                    sel,
+                    nq));
         }
         const int least = queries.ones[q0], most = queries.ones[q0 + nq - 1];
         ListOrder order(index, queries.ones[q0 + nq / 2]);

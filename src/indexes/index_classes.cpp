@@ -203,6 +203,11 @@ Texts ef_setting(const faiss::HNSW& hnsw) {
     return {setting("efSearch", hnsw.efSearch)};
 }
 
+/// The string of a kernel of bits, unless a text shows its kernel of vectors.
+Texts kernel_without_vectors(const BitKernel& kernel) {
+    return kernel.on_vectors() ? Texts() : Texts{kernel.description()};
+}
+
 std::string links_of(const faiss::HNSW& hnsw) {
     return std::to_string(hnsw.nb_neighbors(1));
 }
@@ -959,6 +964,11 @@ void register_binary_classes() {
         return i.kernel->on_vectors();
     };
     graph.distance_kind = DistanceKind::scaled;
+    graph.settings = [](const IndexBinaryHNSWKernel& i) {
+        Texts texts = kernel_without_vectors(*i.kernel);
+        texts.push_back(ef_setting(i.hnsw)[0]);
+        return texts;
+    };
     graph.string = [](const IndexBinaryHNSWKernel& i) {
         return "BHNSW" + links_of(i.hnsw) + ",BKFlat(" +
                 i.kernel->description() + ")";
@@ -1015,6 +1025,9 @@ void register_binary_classes() {
         return i.kernel->on_vectors();
     };
     exact.distance_kind = DistanceKind::scaled;
+    exact.settings = [](const IndexBinaryFlatKernel& i) {
+        return kernel_without_vectors(*i.kernel);
+    };
     exact.prepare_moves = [](IndexBinaryFlatKernel& i,
                              const PlaceMoves& moves) {
         return i.prepare_moves(moves);

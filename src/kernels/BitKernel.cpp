@@ -10,6 +10,8 @@
 #include <faiss_ext/kernels/JaccardKernel.h>
 #include <faiss_ext/kernels/NormalizedKernel.h>
 
+#include "core/bit_rows.h"
+#include "core/check.h"
 #include "core/class_table_impl.h"
 #include "core/field_strings.h"
 #include "core/hamming.h"
@@ -103,6 +105,11 @@ void BitKernel::gram(
         const uint8_t* y,
         int d,
         float* out) const {
+    const char* where = "BitKernel::gram";
+    check_batch(n, x, where);
+    check_batch(m, y, where);
+    check_bits(n, d, x, where);
+    check_bits(m, d, y, where);
     const size_t code_size = bytes_of_bits(d);
     const CountedCodes a(n, x, code_size), b(m, y, code_size);
     std::vector<uint32_t> all(m);

@@ -169,5 +169,22 @@ def test_all_methods_with_any_number_of_bits(string, tmp_path):
     assert index.ntotal == 0 and len(index.range_search(x, 5)[2]) == 0
     with pytest.raises(ValueError, match="expected codes of shape .n, 21."):
         other.search(x[:, :20], 1)
-    with pytest.raises(RuntimeError, match="code 0 has ones behind its first 166 bits"):
+    with pytest.raises(RuntimeError, match="code 0 has ones beyond its first 166 bits"):
         other.search(np.full((1, 21), 255, "uint8"), 1)
+
+
+@pytest.mark.parametrize("kernel", ["jaccard", "hamming", "russellrao", "tversky(alpha=1,beta=0)"])
+def test_texts_name_the_kernel(kernel):
+    assert kernel in repr(faiss_ext.index_binary_factory(64, f"BKFlat({kernel})"))
+    assert kernel in repr(faiss_ext.index_binary_factory(64, f"IDMap,BFlat,Refine(BKFlat({kernel}))"))
+
+
+def test_kernel_values_of_bits_beyond_d():
+    with pytest.raises(RuntimeError, match="BitKernel::gram: code 0 has ones beyond its first 9 bits"):
+        faiss_ext.bit_kernel_factory("russellrao").gram(np.array([[255, 255]], "uint8"), d=9)
+
+
+def test_distances_of_kernel_values():
+    for string in ("BKFlat(jaccard)", "BHNSW8,BKFlat(jaccard)", "BFlat,Refine(BKFlat(jaccard))"):
+        index = faiss_ext.index_binary_factory(64, string)
+        assert index.distance(0.5) == 2**29 and index.kernel_value(2**28) == 0.75

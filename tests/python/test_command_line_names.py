@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+from random import Random
 
 import faiss
 import faiss_ext
@@ -301,10 +302,10 @@ def by_hand(path, bits, rows):
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.one_of(st.sampled_from([13, 166]), st.integers(1, 70)).flatmap(
-    lambda bits: st.tuples(st.just(bits), st.lists(st.integers(1, 2**bits - 1), min_size=4, max_size=7))))
-def test_fingerprints_of_any_number_of_bits(run, content):
-    bits, rows = content
+@given(st.one_of(st.sampled_from([13, 166]), st.integers(1, 70)), st.integers(4, 7), st.integers(0, 2**32))
+def test_fingerprints_of_any_number_of_bits(run, bits, n, seed):
+    random = Random(seed)
+    rows = [random.randint(1, 2**bits - 1) for _ in range(n)]
     table_of = {f"mol {i}": row for i, row in enumerate(rows[:-2])}
     by_hand("base.fps", bits, table_of)
     assert run("build", "base.fps", "BKFlat(jaccard)", "-o", "base.index", "--quiet")[0] == 0
@@ -391,7 +392,21 @@ def test_recommendations_for_packed_bits(run):
     for words in (("base.fps", "jaccard"), ("bits.npy", "jaccard", "--packed"), ("bits.npy", "dice", "--packed", "--queries", "base.fps")):
         status, out, err = run("recommend", *words, "--quiet", "--json", "--threads", 1)
         assert status == 0 and json.loads(out)["string"] == f"BKFlat({words[1]})", err
-    assert json.loads(run("recommend", "bits.npy", "jaccard", "--quiet", "--json")[1])["string"].startswith("KFlat")
+    assert json.loads(run("recommend", "bits.npy", "jaccard", "--counts", "--quiet", "--json")[1])["string"].startswith("KFlat")
+    for command in (("recommend", "bits.npy", "dice"), ("duplicates", "bits.npy")):
+        status, _, err = run(*command, "--quiet")
+        assert status == 1 and "bits.npy: has bytes (uint8), which may be packed bits or counts; give --packed or --counts" in err
+        assert run(*command, "--packed", "--counts")[0] == 2
+    assert run("recommend", "bits.npy", "chi2", "--quiet")[0] == 0
     np.save("floats.npy", BITS.astype("float32"))
     status, _, err = run("recommend", "floats.npy", "jaccard", "--packed", "--quiet")
     assert status == 1 and "floats.npy: --packed expects bytes of packed bits" in err
+
+
+@pytest.mark.parametrize("string", ["BHNSW8,BKFlat(jaccard)", "BFlat,Refine(BKFlat(jaccard))", "IDMap,BKFlat(jaccard)"])
+def test_thresholds_of_all_indexes_of_packed_bits(run, string):
+    built(run, range(50), string)
+    fps("queries.fps", range(50, 55))
+    status, out, err = run("search", "base.index", "queries.fps", "--threshold", 0.5)
+    assert status == 0, err
+    assert len(table(out)) - 1 == (K[50:55, :50] >= 0.5).sum()

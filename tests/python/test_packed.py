@@ -119,7 +119,7 @@ def test_bad_input():
     with pytest.raises(TypeError, match="packed must be True or False, got 'yes'"):
         index.add(CODES, packed="yes")
     index = faiss.index_factory(13, "CWS64,BFlat")
-    with pytest.raises(RuntimeError, match="code 1 has ones behind its first 13 bits"):
+    with pytest.raises(RuntimeError, match="code 1 has ones beyond its first 13 bits"):
         index.add(np.array([[255, 248], [255, 4]], "uint8"), packed=True)
     assert index.ntotal == 0
 
