@@ -167,8 +167,8 @@ class Usearch:
 
 
 class Index:
-    def __init__(self, x, string, bits=None):
-        self.index = faiss_ext.index_binary_factory(bits or x.shape[1] * 8, string)
+    def __init__(self, x, index):
+        self.index = index
         self.index.add(x)
 
     def nearest(self, queries, k):
@@ -185,7 +185,8 @@ PEERS = {"FPSim2": FPSim2, "RDKit": RDKit, "usearch": Usearch}
 
 def searches(x, bits, peers):
     """The searches of some libraries by their names."""
-    made = {"BKFlat": Index(x, "BKFlat(jaccard)", bits), "FAISS BFlat": Index(x, "BFlat")}
+    made = {"BKFlat": Index(x, faiss_ext.index_binary_factory(bits, "BKFlat(jaccard)")),
+            "FAISS BFlat": Index(x, faiss.IndexBinaryFlat(x.shape[1] * 8))}
     for name in peers:
         try:
             made[name] = PEERS[name](x)

@@ -93,7 +93,7 @@ struct BitHits : simd::HammingSink {
               folded_bits(8.0 * double(FoldedCodes::size_of(index.stride()))),
               folded(folded_bits > 0 ? folded_ones(folded_bits, ones) : 0),
               // scans of short codes by a batch are fast
-              folds_below(folded_bits <= 64 && num_alike > 1 ? 0.4 : 0.7),
+              folds_below(folded_bits <= 64 && num_alike > 1 ? 0.5 : 0.7),
               sel(sel) {
         keys = buffer;
         capacity = keys_at_once;
