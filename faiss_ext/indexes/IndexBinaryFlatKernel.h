@@ -60,12 +60,13 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
 
     /// The codes with the same number of ones, in any order.
     struct List {
+        int32_t ones = 0;
         MappableVector<idx_t> ids;
         MappableVector<uint8_t> codes;  ///< size ids.size() * stride()
         MappableVector<uint8_t> folded; ///< of the same codes, or empty
     };
 
-    std::vector<List> lists; ///< by the number of ones, size d + 1
+    std::vector<List> lists; ///< by ascending numbers of ones; may be empty
 
     /// @param d  number of bits, up to 32,768
     explicit IndexBinaryFlatKernel(int d);
@@ -154,6 +155,13 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     std::vector<uint64_t> places;
     bool has_places = false;
 
+    /// By the number of ones, the number of its list in `lists`, or -1.
+    std::vector<int32_t> numbers;
+
+    List& list_at(uint64_t place);
+    const List& list_at(uint64_t place) const;
+    void add_lists(const std::vector<idx_t>& sizes);
+    void number_lists();
     void check_lists() const;
     void append(List& list, idx_t id, const uint8_t* code);
     void move_code(List& list, size_t from, size_t to);

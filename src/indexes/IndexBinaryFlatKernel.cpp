@@ -35,15 +35,15 @@ using List = IndexBinaryFlatKernel::List;
 constexpr int64_t one = largest_bit_distance;
 constexpr int32_t no_distance = std::numeric_limits<int32_t>::max();
 
-/// Packs the number of a list and a position in it.
+/// Packs the number of ones of a code and its position in their list.
 constexpr int position_bits = 48;
 
-uint64_t pack_place(size_t list, size_t position) {
-    return uint64_t(list) << position_bits | position;
+uint64_t pack_place(int ones, size_t position) {
+    return uint64_t(ones) << position_bits | position;
 }
 
-size_t list_of(uint64_t place) {
-    return place >> position_bits;
+int ones_of(uint64_t place) {
+    return int(place >> position_bits);
 }
 
 size_t position_in_list(uint64_t place) {
@@ -99,7 +99,14 @@ int32_t IndexBinaryFlatKernel::distance(double kernel_value) {
 
 void IndexBinaryFlatKernel::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a kernel of packed bits");
-    v.items(lists, size_t(d) + 1, [&](const auto& list) {
+    std::vector<int32_t> ones;
+    for (const List& list : lists) {
+        ones.push_back(list.ones);
+    }
+    v.array("ones", ones);
+    size_t number = 0;
+    v.items(lists, ones.size(), [&](const List& list) {
+        v.assign(list.ones, ones[number++]);
         const size_t of_folded = FoldedCodes::size_of(stride());
         v.array("ids", list.ids);
         v.array("codes", list.codes, list.ids.size() * stride());
@@ -114,12 +121,45 @@ void IndexBinaryFlatKernel::init() {
             d,
             most_kernel_bits);
     check_fields(*this);
-    lists.resize(d + 1);
+    number_lists();
+}
+
+void IndexBinaryFlatKernel::number_lists() {
+    numbers.assign(d + 1, -1);
+    for (size_t l = 0; l < lists.size(); l++) {
+        numbers.at(lists[l].ones) = int32_t(l);
+    }
+}
+
+/// Makes a list for each number of ones that some codes have.
+void IndexBinaryFlatKernel::add_lists(const std::vector<idx_t>& sizes) {
+    std::vector<int32_t> missing;
+    for (int ones = 0; ones <= d; ones++) {
+        if (sizes[ones] > 0 && numbers[ones] < 0) {
+            missing.push_back(ones);
+        }
+    }
+    lists.reserve(lists.size() + missing.size());
+    for (const int32_t ones : missing) {
+        lists.emplace_back().ones = ones;
+    }
+    std::sort(lists.begin(), lists.end(), [](const List& a, const List& b) {
+        return a.ones < b.ones;
+    });
+    number_lists();
+}
+
+List& IndexBinaryFlatKernel::list_at(uint64_t place) {
+    return lists[numbers[ones_of(place)]];
+}
+
+const List& IndexBinaryFlatKernel::list_at(uint64_t place) const {
+    return lists[numbers[ones_of(place)]];
 }
 
 void IndexBinaryFlatKernel::restore() {
-    init();
     check_restorable();
+    init();
     const bool ascend =
             std::all_of(lists.begin(), lists.end(), [](const List& list) {
                 return std::is_sorted(list.ids.begin(), list.ids.end());
@@ -143,8 +183,7 @@ void IndexBinaryFlatKernel::check_restorable() const {
     check_lists();
     const bool reads_codes = !is_mapped(); // all of a file
     std::vector<bool> seen(ntotal);
-    for (int l = 0; l <= d; l++) {
-        const List& list = lists[l];
+    for (const List& list : lists) {
         for (size_t i = 0; i < list.ids.size(); i++) {
             const idx_t id = list.ids.sequential()[i];
             FAISS_EXT_THROW_IF_NOT_FMT(
@@ -152,18 +191,18 @@ void IndexBinaryFlatKernel::check_restorable() const {
                     "IndexBinaryFlatKernel: id %" PRId64
                     " of the list of codes with %d ones is out of range or used twice",
                     int64_t(id),
-                    l);
+                    list.ones);
             seen[id] = true;
             if (!reads_codes) {
                 continue;
             }
             const uint8_t* code = &list.codes[i * stride()];
             FAISS_EXT_THROW_IF_NOT_FMT(
-                    number_of_ones(code, stride()) == l,
+                    number_of_ones(code, stride()) == list.ones,
                     "IndexBinaryFlatKernel: code %" PRId64
                     " does not have %d ones, as its list says",
                     int64_t(id),
-                    l);
+                    list.ones);
             check_bits(1, d, code, "IndexBinaryFlatKernel");
             uint8_t folded[FoldedCodes::most_bytes];
             const size_t size = FoldedCodes::size_of(stride());
@@ -183,23 +222,24 @@ void IndexBinaryFlatKernel::check_lists() const {
     const size_t size = stride(), folded = FoldedCodes::size_of(size);
     size_t n = 0;
     bool fit = true;
+    int before = -1;
     for (const List& list : lists) {
         const size_t length = list.ids.size();
         n += length;
+        fit &= list.ones > before && list.ones <= d;
         fit &= list.codes.size() == length * size;
         fit &= list.folded.size() == length * folded;
+        before = list.ones;
     }
     FAISS_EXT_THROW_IF_NOT_MSG(
             fit,
-            "IndexBinaryFlatKernel: a list has other numbers of ids and codes; the lists must not be changed by hand");
+            "IndexBinaryFlatKernel: the lists do not fit the codes in them; they must not be changed by hand");
     FAISS_EXT_THROW_IF_NOT_FMT(
-            lists.size() == size_t(d) + 1 && n == size_t(ntotal),
-            "IndexBinaryFlatKernel: %zu lists with %zu codes, expected %d with %" PRId64
-            "; ntotal must not be set by hand",
-            lists.size(),
-            n,
-            d + 1,
-            int64_t(ntotal));
+            n == size_t(ntotal),
+            "IndexBinaryFlatKernel: ntotal is %" PRId64
+            ", but %zu codes are stored; ntotal must not be set by hand",
+            int64_t(ntotal),
+            n);
 }
 
 /// Appends a code that has the ones of the list. Fails only if there is no room
@@ -247,16 +287,16 @@ void IndexBinaryFlatKernel::reserve(List& list, size_t more) {
 
 /// Needs ntotal places.
 void IndexBinaryFlatKernel::fill_places() {
-    for (size_t l = 0; l < lists.size(); l++) {
-        for (size_t i = 0; i < lists[l].ids.size(); i++) {
-            places[lists[l].ids[i]] = pack_place(l, i);
+    for (const List& list : lists) {
+        for (size_t i = 0; i < list.ids.size(); i++) {
+            places[list.ids[i]] = pack_place(list.ones, i);
         }
     }
 }
 
 uint64_t IndexBinaryFlatKernel::place_of(idx_t id) const {
     const uint64_t place = places.at(id);
-    const auto& ids = lists.at(list_of(place)).ids;
+    const auto& ids = list_at(place).ids;
     const size_t position = position_in_list(place);
     FAISS_EXT_THROW_IF_NOT_FMT(
             position < ids.size() && ids[position] == id,
@@ -268,11 +308,11 @@ uint64_t IndexBinaryFlatKernel::place_of(idx_t id) const {
 
 /// The place of a code, without remembered places.
 uint64_t IndexBinaryFlatKernel::find_place(idx_t id) const {
-    for (size_t l = 0; l < lists.size(); l++) {
-        const auto& ids = lists[l].ids;
+    for (const List& list : lists) {
+        const auto& ids = list.ids;
         const auto at = std::lower_bound(ids.begin(), ids.end(), id);
         if (at != ids.end() && *at == id) {
-            return pack_place(l, at - ids.begin());
+            return pack_place(list.ones, at - ids.begin());
         }
     }
     FAISS_EXT_THROW_FMT(
@@ -297,14 +337,15 @@ void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
         ones[i] = number_of_ones(x + i * code_size, code_size);
         more[ones[i]]++;
     }
-    for (int l = 0; l <= d; l++) {
-        reserve(lists[l], more[l]);
+    add_lists(more);
+    for (List& list : lists) {
+        reserve(list, more[list.ones]);
     }
     if (has_places) {
         make_room(places, n);
     }
     for (idx_t i = 0; i < n; i++) {
-        List& list = lists[ones[i]];
+        List& list = lists[numbers[ones[i]]];
         const uint8_t* code = x + i * code_size;
         if (has_places) {
             places.push_back(pack_place(ones[i], list.ids.size()));
@@ -316,7 +357,7 @@ void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
 
 void IndexBinaryFlatKernel::reset() {
     lists.clear();
-    lists.resize(d + 1);
+    number_lists();
     places = {};
     ntotal = 0;
 }
@@ -411,10 +452,10 @@ void IndexBinaryFlatKernel::compute_distance_subset(
             if (labels[j] >= 0) {
                 const uint64_t place = has_places ? place_of(labels[j])
                                                   : find_place(labels[j]);
-                const List& list = lists[list_of(place)];
                 codes.push_back(
-                        list.codes.data() + position_in_list(place) * stride());
-                of_codes.push_back(int(list_of(place)));
+                        list_at(place).codes.data() +
+                        position_in_list(place) * stride());
+                of_codes.push_back(ones_of(place));
             }
         }
         std::vector<uint32_t> common(codes.size());
@@ -482,7 +523,7 @@ std::function<void()> IndexBinaryFlatKernel::prepare_moves(
     }
     return [this, &moves] {
         moves.for_removed([this](idx_t id) {
-            List& list = lists[list_of(places[id])];
+            List& list = list_at(places[id]);
             const size_t position = position_in_list(places[id]);
             const size_t last = list.ids.size() - 1;
             if (position != last) {
@@ -493,7 +534,7 @@ std::function<void()> IndexBinaryFlatKernel::prepare_moves(
         });
         for (const auto [from, to] : moves.moves) {
             places[to] = places[from];
-            List& list = lists[list_of(places[to])];
+            List& list = list_at(places[to]);
             list.ids.make_owned()[position_in_list(places[to])] = to;
         }
         places.resize(std::min(places.size(), size_t(moves.after)));
@@ -512,7 +553,7 @@ void IndexBinaryFlatKernel::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
     if (has_places) {
         for (idx_t i = 0; i < ni; i++) {
             const uint64_t place = place_of(i0 + i);
-            const List& list = lists[list_of(place)];
+            const List& list = list_at(place);
             std::memcpy(
                     recons + i * code_size,
                     &list.codes[position_in_list(place) * stride()],
@@ -541,8 +582,13 @@ void IndexBinaryFlatKernel::merge_from(
     check_not_mapped(is_mapped(), "IndexBinaryFlatKernel::merge_from");
     check_lists();
     source.check_lists();
-    for (int l = 0; l <= d; l++) {
-        reserve(lists[l], source.lists[l].ids.size());
+    std::vector<idx_t> more(d + 1);
+    for (const List& list : source.lists) {
+        more[list.ones] = idx_t(list.ids.size());
+    }
+    add_lists(more);
+    for (List& list : lists) {
+        reserve(list, more[list.ones]);
     }
     if (source.has_places) {
         remember_places();
@@ -551,14 +597,14 @@ void IndexBinaryFlatKernel::merge_from(
         make_room(places, source.ntotal);
         places.resize(ntotal + source.ntotal);
     }
-    for (int l = 0; l <= d; l++) {
-        const List& from = source.lists[l];
+    for (const List& from : source.lists) {
         for (size_t i = 0; i < from.ids.size(); i++) {
+            List& list = lists[numbers[from.ones]];
             const idx_t id = ntotal + from.ids[i];
             if (has_places) {
-                places[id] = pack_place(l, lists[l].ids.size());
+                places[id] = pack_place(list.ones, list.ids.size());
             }
-            append(lists[l], id, &from.codes[i * stride()]);
+            append(list, id, &from.codes[i * stride()]);
         }
     }
     ntotal += source.ntotal;

@@ -104,18 +104,17 @@ struct BitHits : simd::HammingSink {
     BitHits(const BitHits&) = delete;
     BitHits& operator=(const BitHits&) = delete;
 
-    /// Starts the list of codes with `of_list` ones. Returns false if none of
-    /// them can be of interest.
-    bool begin(int of_list) {
-        list = &index.lists[of_list];
-        list_ones = of_list;
+    /// Starts a list. Returns false if none of its codes can be of interest.
+    bool begin(const List& next) {
+        list = &next;
+        list_ones = next.ones;
         set_bound();
         if (bound == 0) {
             return false;
         }
         is_folded = false;
         if (!list->folded.empty()) {
-            const double other = folded_ones(folded_bits, of_list);
+            const double other = folded_ones(folded_bits, list_ones);
             const double usual =
                     folded + other - 2 * folded * other / folded_bits;
             // otherwise too many codes would have to be compared again
@@ -202,71 +201,67 @@ struct BitHits : simd::HammingSink {
     }
 };
 
-/// The lists that are not empty, by the smallest distance that their codes can
-/// have from a query, the smallest first.
+/// The lists, by the smallest distance that their codes can have from a query,
+/// the smallest first.
 class ListOrder {
    public:
     /// @param ones  of the query
     ListOrder(const IndexBinaryFlatKernel& index, int ones)
-            : index(index), ones(ones), below(ones + 1), above(ones) {
-        next_below();
-        next_above();
+            : index(index), ones(ones) {
+        const auto& lists = index.lists;
+        end = int(lists.size());
+        above =
+                int(std::lower_bound(
+                            lists.begin(),
+                            lists.end(),
+                            ones,
+                            [](const List& list, int number) {
+                                return list.ones < number;
+                            }) -
+                    lists.begin());
+        below = above - 1;
+        of_below = least_distance(below);
+        of_above = least_distance(above);
     }
 
-    /// The next list, by its number of ones; -1 if there is none.
-    int next() {
-        if (below < 0 && above > index.d) {
-            return -1;
+    /// The next list, or null if there is none.
+    const List* next() {
+        if (below < 0 && above >= end) {
+            return nullptr;
         }
-        if (above > index.d || (below >= 0 && of_below <= of_above)) {
-            const int list = below;
-            next_below();
-            return list;
+        if (above >= end || (below >= 0 && of_below < of_above)) {
+            of_below = least_distance(below - 1);
+            return &index.lists[below--];
         }
-        const int list = above;
-        next_above();
-        return list;
+        of_above = least_distance(above + 1);
+        return &index.lists[above++];
     }
 
     /// Leaves out the lists beyond one that no query needs, if they are as far
     /// from all queries.
     /// @param least, most  ones of the queries
-    void end_beyond(int list, int least, int most) {
-        if (list <= least) {
+    void end_beyond(const List& list, int least, int most) {
+        if (list.ones <= least) {
             below = -1;
         }
-        if (list >= most) {
-            above = index.d + 1;
+        if (list.ones >= most) {
+            above = end;
         }
     }
 
    private:
     const IndexBinaryFlatKernel& index;
     const int ones;
-    int below, above;                  ///< candidates for next
-    double of_below = 0, of_above = 0; ///< their distances
+    int below = -1, above = 0, end = 0; ///< below and above: for next
+    double of_below = 0, of_above = 0;  ///< their distances
 
-    bool is_empty(int list) const {
-        return index.lists[list].ids.empty();
-    }
-
-    double least_distance(int list) const {
+    double least_distance(int number) const {
+        if (number < 0 || number >= end) {
+            return 0;
+        }
+        const int of_list = index.lists[number].ones;
         return index.kernel->distance(
-                {index.d, ones, list, std::min(ones, list)});
-    }
-
-    void next_below() {
-        do {
-            below--;
-        } while (below >= 0 && is_empty(below));
-        of_below = below >= 0 ? least_distance(below) : 0;
-    }
-
-    void next_above() {
-        do {
-            above++;
-        } while (above <= index.d && is_empty(above));
-        of_above = above <= index.d ? least_distance(above) : 0;
+                {index.d, ones, of_list, std::min(ones, of_list)});
     }
 };
 
@@ -381,13 +376,14 @@ void scan_bits(
         ListOrder order(index, queries.ones[q0 + nq / 2]);
         ActiveQueries plain, folded;
         idx_t number = 0;
-        for (int l = order.next(); l >= 0; l = order.next(), number++) {
+        for (const List* list = order.next(); list;
+             list = order.next(), number++) {
             plain.clear();
             folded.clear();
             const bool is_mine = number % blocks.nslices == slice;
             for (idx_t q = 0; q < nq; q++) {
                 BitHits& of_query = *hits[q];
-                if (!of_query.begin(l)) {
+                if (!of_query.begin(*list)) {
                     continue;
                 }
                 if (of_query.is_folded) {
@@ -400,14 +396,13 @@ void scan_bits(
                 }
             }
             if (plain.sinks.empty() && folded.sinks.empty()) {
-                order.end_beyond(l, least, most);
+                order.end_beyond(*list, least, most);
             } else if (is_mine) {
-                const List& list = index.lists[l];
-                const size_t size = list.ids.size();
-                plain.scan(size, list.codes.sequential(), index.stride());
+                const size_t size = list->ids.size();
+                plain.scan(size, list->codes.sequential(), index.stride());
                 folded.scan(
                         size,
-                        list.folded.sequential(),
+                        list->folded.sequential(),
                         8 * queries.folded_words);
             }
         }

@@ -11,7 +11,7 @@
 
 namespace faiss_ext {
 
-constexpr uint32_t format_version = 10;
+constexpr uint32_t format_version = 11;
 constexpr size_t magic_size = 4;
 
 using WriteContent = std::function<void(faiss::IOWriter*)>;

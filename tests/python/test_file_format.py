@@ -41,6 +41,11 @@ def is_set(value):
     return len(value) > 0 if hasattr(value, "__len__") else bool(value)
 
 
+def number_in(value):
+    """A number, or the number of items of an array."""
+    return len(value) if hasattr(value, "__len__") else int(value)
+
+
 class PageReader:
     """Reads a value of a type of the page from bytes."""
 
@@ -70,7 +75,7 @@ class PageReader:
         item, times, count = type_.partition("*")
         if times:
             terms = count.strip("()").split("+")
-            total = sum(int(term if term.isdigit() else values[term]) for term in terms)
+            total = sum(int(term) if term.isdigit() else number_in(values[term]) for term in terms)
             return [self.value(item, values, kind) for _ in range(total)]
         if type_.endswith(("[]", "[aligned]")):
             n = self.number("u64")
@@ -120,7 +125,7 @@ class PageReader:
         assert [field for field, _ in LAYOUTS["Frame"]] == [
             "magic", "version", "length", "checksums", "padding", "header", "content"]
         assert self.bytes(4).decode() == OBJECTS[kind]
-        assert self.number("u32") == 10
+        assert self.number("u32") == 11
         length = self.number("u64")
         checksums = [self.number("u64") for _ in range(-(-length // BLOCK_SIZE))]
         rest = -(self.position + 8) % 64
@@ -225,7 +230,7 @@ def test_binary_indexes_and_transformations():
         sets.add(codes)
         values = read(faiss.serialize_index_binary(sets), "binary index")
         assert values["kernel"]["class"] == name
-        for ones, part in enumerate(values["lists"]):
+        for ones, part in zip(values["ones"], values["lists"]):
             rows = part["codes"].reshape(-1, 64)
             assert np.array_equal(rows[:, :63], codes[part["ids"]]) and not rows[:, 63].any()
             assert (np.unpackbits(rows, axis=1).sum(axis=1) == ones).all()
