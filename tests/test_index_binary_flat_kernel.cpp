@@ -296,16 +296,25 @@ TEST(Searching, IsTheSameOnAnyNumberOfThreads) {
                 queries = random_sets(50, d, 9);
     const auto index = make(d, codes);
     const int threads = omp_get_max_threads();
-    const Codes one(queries.begin(), queries.begin() + d / 8);
     omp_set_num_threads(1);
-    const FoundCodes batch = search(*index, queries, 20),
-                     single = search(*index, one, 20);
-    omp_set_num_threads(5);
-    expect_same(search(*index, queries, 20), batch);
-    expect_same(search(*index, one, 20), single);
+    const FoundCodes batch = search(*index, queries, 20);
+    const Ranges ranges = range_search(*index, queries, 1 << 29);
+    for (const int more : {2, 3, 5, 16}) {
+        omp_set_num_threads(more);
+        expect_same(search(*index, queries, 20), batch);
+        for (size_t q = 0; q < 50; q++) { // slices of all codes
+            const Codes one(
+                    queries.begin() + q * d / 8,
+                    queries.begin() + (q + 1) * d / 8);
+            const FoundCodes single = search(*index, one, 20);
+            EXPECT_TRUE(std::equal(
+                    single.labels.begin(),
+                    single.labels.end(),
+                    batch.labels.begin() + q * 20));
+            EXPECT_EQ(range_search(*index, one, 1 << 29), Ranges(1, ranges[q]));
+        }
+    }
     omp_set_num_threads(threads);
-    EXPECT_TRUE(std::equal(
-            single.labels.begin(), single.labels.end(), batch.labels.begin()));
 }
 
 TEST(Searching, EmptyIndexAndBadArguments) {
@@ -544,7 +553,7 @@ TEST(Changing, ListsThatWereChangedByHandAreRefused) {
     const auto index = make(d, {1, 2, 4, 8});
     const PlaceMoves moves(4, {1});
     index->prepare_moves(moves)();
-    auto& ids = index->lists[1].ids.make_owned();
+    auto& ids = index->lists[0].ids.make_owned();
     std::swap(ids[0], ids[1]);
     const PlaceMoves more(3, {0});
     EXPECT_TRUE(throws([&] { index->prepare_moves(more); }, "by hand"));

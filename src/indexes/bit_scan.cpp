@@ -375,12 +375,12 @@ void scan_bits(
         const int least = queries.ones[q0], most = queries.ones[q0 + nq - 1];
         ListOrder order(index, queries.ones[q0 + nq / 2]);
         ActiveQueries plain, folded;
-        idx_t number = 0;
-        for (const List* list = order.next(); list;
-             list = order.next(), number++) {
+        while (const List* list = order.next()) {
             plain.clear();
             folded.clear();
-            const bool is_mine = number % blocks.nslices == slice;
+            // not by their order, which ends at other lists in other slices
+            const bool is_mine =
+                    (list - index.lists.data()) % blocks.nslices == slice;
             for (idx_t q = 0; q < nq; q++) {
                 BitHits& of_query = *hits[q];
                 if (!of_query.begin(*list)) {
