@@ -238,7 +238,7 @@ def test_ids_beside_the_names_of_a_file(run):
 def test_lines_with_errors(run, tmp_path):
     fps("bad.fps", range(4))
     with open("bad.fps", "a") as file:
-        file.write(f"zz\tx\n{'00' * 8}\t{NAMES[2]}\n{'00' * 8}\tlast\n" + "\n" * 7)
+        file.write(f"zz\tx\n{'00' * 8}\t{NAMES[2]}\n{'00' * 8}\tlast\n" + "\n" * 6 + "yy\tx\n\n\n")
     status, out, err = run("build", "bad.fps", "BKFlat(jaccard)", "-o", "bad.index", "--quiet")
     assert status == 1 and out == "" and "bad.fps: line 9: expected pairs of hex digits" in err
     status, out, err = run("build", "bad.fps", "BKFlat(jaccard)", "-o", "bad.index", "--quiet", "--skip-errors")
@@ -384,6 +384,45 @@ def test_molecules(run, tmp_path):
     status, out, err = run("add", "m.index", "new.smi", "--skip-errors")
     assert status == 0 and "1 added" in out and "1 lines skipped" in err and "ethylamine" in names_in("m.index")
     assert run("duplicates", "m.smi", "--threshold", 0.99)[1] == ""
+
+
+CHEMFP = "RDKit-Morgan/1 radius=2 fpSize=64 useFeatures=0 useChirality=0 useBondTypes=1"
+
+
+def test_types_of_chemfp(run):
+    fps("base.fps", range(50), CHEMFP)
+    assert run("build", "base.fps", "BKFlat(jaccard)", "-o", "base.index", "--quiet")[0] == 0
+    for type in (CHEMFP, "morgan2:64", "ecfp4:64", None):
+        fps("q.fps", [3], type)
+        assert table(run("search", "base.index", "q.fps", "-k", 1)[1])[1] == [NAMES[3], NAMES[3], "1"]
+    fps("q.fps", [3], CHEMFP.replace("radius=2", "radius=3"))
+    assert run("search", "base.index", "q.fps", "-k", 1)[0] == 1
+    for type, status in (("morgan2:64", 0), ("ecfp4:64", 0), (CHEMFP, 0), ("ecfp6:64", 1), ("mine", 1)):
+        assert run("search", "base.index", "q.fps", "-k", 1, "--fingerprint", type)[0] == status
+    fps("new.fps", [50], "ecfp4:64")
+    assert run("add", "base.index", "new.fps")[0] == 0 and run("update", "base.index", "new.fps", "--fingerprint", "ecfp4:64")[0] == 0
+
+
+def test_unknown_types(run, tmp_path):
+    """Only the type given on the command line is trusted."""
+    fps("base.fps", range(50), "mine a=1")
+    assert run("build", "base.fps", "BKFlat(jaccard)", "-o", "base.index", "--quiet")[0] == 0
+    assert run("search", "base.index", "base.fps", "-k", 1)[0] == 0
+    fps("q.fps", [3], "mine a=2")
+    assert run("search", "base.index", "q.fps", "-k", 1)[0] == 1
+    assert run("search", "base.index", "q.fps", "-k", 1, "--fingerprint", "mine a=2")[0] == 0
+    (tmp_path / "q.smi").write_text("CCO a\n")
+    status, _, err = run("search", "base.index", "q.smi")
+    assert status == 1 and "q.smi: the type of the fingerprints in the index is not known, 'mine a=1'; give --fingerprint" in err
+
+
+def test_molecules_for_an_index_of_chemfp(run, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "a.fps").write_text("#FPS1\n#num_bits=128\n#type=RDKit-Morgan/2 fpSize=128 radius=3 useFeatures=0\n20800008808000000700420010020400\tphenol\n")
+    (tmp_path / "q.smi").write_text("Oc1ccccc1 the same\n")
+    assert run("build", "a.fps", "BKFlat(jaccard)", "-o", "a.index", "--quiet")[0] == 0
+    for words in ((), ("--fingerprint", "ecfp6:128")):
+        assert table(run("search", "a.index", "q.smi", "-k", 1, *words)[1])[1:] == [["the same", "phenol", "1"]]
 
 
 def test_recommendations_for_packed_bits(run):
