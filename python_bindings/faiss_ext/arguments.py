@@ -269,6 +269,11 @@ AS_ARGUMENT = {
     "other": as_other_index}
 
 
+def counted(n, noun):
+    """A number of things for a message, such as "1 name" or "2,000 names"."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def shown(value, most=200):
     """A value for a message, shortened to a few lines."""
     if isinstance(value, np.ndarray) and value.ndim:

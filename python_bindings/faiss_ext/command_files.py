@@ -11,14 +11,16 @@ import sys
 import faiss
 import numpy as np
 
+from .arguments import counted
 from .errors import with_prefix
 from .extend_faiss import read_index_binary
 from .fingerprint_builds import Skipped
 from .fingerprint_files import is_fingerprint_file, names_in
 from .id_files import listed_ids, read_ids
 from .index_tree import hash_of
+from .name_files import names_in_rest
 from .name_lists import is_names, read_ids_or_names
-from .named_vectors import fingerprints_for
+from .named_vectors import fingerprints_for, names_beside
 from .out_of_core import about_vector, takes_packed_bits
 from .shard_building import open_shards
 from .showing import class_name
@@ -126,9 +128,21 @@ MAGICS = {b"FxIB": True, b"FxIx": False}
 
 
 def index_of(path, mmap=False):
-    """The float or binary index in a file or in a folder of shards."""
+    """The float or binary index in a file, a pipe or a folder of shards."""
+    return index_and_rest(path, mmap)[0]
+
+
+def index_and_names(path, mmap=False):
+    """The index, and the names of its vectors or None."""
+    index, rest = index_and_rest(path, mmap)
+    return index, (names_beside(path) if rest is None
+                   else names_in_rest(path, rest))
+
+
+def index_and_rest(path, mmap):
+    """The index, and the bytes that follow it in a pipe; None for a file."""
     if os.path.isdir(path):
-        return shards_of(path, mmap).to_faiss()
+        return shards_of(path, mmap).to_faiss(), None
     try:
         file = open(path, "rb")
     except OSError as error:
@@ -136,14 +150,14 @@ def index_of(path, mmap=False):
             f"{path}: cannot be read: {error.strerror or error}") from error
     with file:
         magic = file.read(4)
-        source = str(path)
-        if not os.path.isfile(path):  # a pipe can be read only once
-            if mmap:
-                raise UsageError(
-                    f"{path}: --mmap needs a file, this is a pipe or device")
-            source = faiss.PyCallbackIOReader(after(magic, file))
-            source.name = str(path)
-        return read_of(magic, path, source, mmap)
+        if os.path.isfile(path):
+            return read_of(magic, path, str(path), mmap), None
+        if mmap:
+            raise UsageError(
+                f"{path}: --mmap needs a file, this is a pipe or device")
+        source = faiss.PyCallbackIOReader(after(magic, file))
+        source.name = str(path)
+        return read_of(magic, path, source, mmap), file.read()
 
 
 def after(head, file):
@@ -235,5 +249,5 @@ def check_count(given, args, n):
              else len(ids))
     if there != n:
         raise VectorFileError(
-            f"{args.ids}: {there:,} {'names' if is_names(given) else 'ids'}, "
-            f"but {args.vectors} has {n:,} vectors")
+            f"{args.ids}: {counted(there, 'name' if is_names(given) else 'id')}, "
+            f"but {args.vectors} has {counted(n, 'vector')}")

@@ -48,13 +48,13 @@ from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
     recommend, trained_kernel)
-from .arguments import as_packed
+from .arguments import as_packed, counted
 from .command_changes import run_add, run_remove, run_update
 from .command_files import (
     UsageError, check_class, check_count, check_inputs_stay, file_and_part,
-    ids_or_names_given, index_of, names_of_packed, naming, number_of_vectors,
-    own_words, shards_of, show, size_of, tell_skipped, vectors_and_names,
-    vectors_for, vectors_of)
+    ids_or_names_given, index_and_names, index_of, names_of_packed, naming,
+    number_of_vectors, own_words, shards_of, show, size_of, tell_skipped,
+    vectors_and_names, vectors_for, vectors_of)
 from .duplicates import found_pairs, near_duplicate_groups
 from .files import check_writable
 from .fingerprint_builds import build_from_fingerprints
@@ -64,7 +64,7 @@ from .index_tree import hash_of, part_that_compares, parts_of
 from .name_files import write_with_names
 from .name_lists import checked_names, is_names
 from .named_vectors import (
-    check_has_names, fingerprint_of, known_names, names_beside)
+    check_has_names, fingerprint_of, known_names)
 from .names import Names
 from .out_of_core import build_from, number_of_bytes
 from .parameters import (
@@ -339,8 +339,8 @@ def add_fingerprint(sub, default="that of the index"):
         "in place of the type in the file")
     sub.add_argument(
         "--skip-errors", action="store_true",
-        help="skip lines with errors in a file of fingerprints, and tell how "
-        "many there are")
+        help="skip lines with errors in a file of fingerprints, and report how "
+        "many they are")
 
 
 def add_mmap(sub):
@@ -484,10 +484,9 @@ def run_search(args):
     shards = None  # a ShardedIndex finds the same as one index
     if os.path.isdir(args.index):
         shards = shards_of(args.index, args.mmap)
-        index = shards.to_faiss()
+        index, names = shards.to_faiss(), None
     else:
-        index = index_of(args.index, args.mmap)
-    names = names_beside(args.index)
+        index, names = index_and_names(args.index, args.mmap)
     queries, query_names = vectors_and_names(args, index, names, args.queries)
     check_results_file(args.output, args.index, args.queries, args.filter)
     radius = radius_of(args, index)
@@ -584,8 +583,10 @@ def filter_given(args, index, names):
     check_has_names(args.index, names, given)
     there = known_names(names, given.ids)
     if len(there) < len(given.ids):
-        print(f"{len(given.ids) - len(there):,} names in {given.name} are not "
-              "in the index", file=sys.stderr)
+        missing = len(given.ids) - len(there)
+        print(f"{counted(missing, 'name')} in {given.name} "
+              f"{'is' if missing == 1 else 'are'} not in the index",
+              file=sys.stderr)
     return {"filter": names.ids(there)}
 
 
@@ -728,8 +729,7 @@ def run_info(args):
         if args.d is not None:
             raise UsageError(f"-d is for factory strings, but {args.index} is a "
                              "file or folder")
-        index = index_of(args.index, args.mmap)
-        names = names_beside(args.index)
+        index, names = index_and_names(args.index, args.mmap)
         size = size_of(args.index)
     else:
         try:

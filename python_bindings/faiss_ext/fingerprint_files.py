@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._version import __version__
-from .arguments import as_any_codes, as_integer, shown
+from .arguments import as_any_codes, as_integer, counted, shown
 from .files import replacing
 from .molecules import KINDS, Molecules, bits_of, canonical
 from .vector_files import (
@@ -34,7 +34,7 @@ class Fingerprints(NamedTuple):
         `0x80 >> j % 8` of byte `j // 8`. The low bits of the last byte are
         zeros if `bits` is not a multiple of 8.
     names : list of str, or None
-        The name of each fingerprint. A name may be there more than once.
+        The name of each fingerprint. A name may occur more than once.
     bits : int
         The number of bits of a fingerprint.
     type : str or None
@@ -375,7 +375,8 @@ def names_in(path, n):
                               f"got {names.dtype}")
     if len(names) != n:
         raise VectorFileError(
-            f"{path}: {len(names):,} names of {n:,} fingerprints")
+            f"{path}: {counted(len(names), 'name')} for "
+            f"{counted(n, 'fingerprint')}")
     return [name.decode() if isinstance(name, bytes) else name
             for name in names.tolist()]
 
@@ -421,8 +422,8 @@ def write_fps(
         bits, "bits", where)
     check_bits(codes, bits, where)
     if len(names) != len(codes):
-        raise ValueError(f"{where}: {len(names):,} names of {len(codes):,} "
-                         "fingerprints")
+        raise ValueError(f"{where}: {counted(len(names), 'name')} for "
+                         f"{counted(len(codes), 'fingerprint')}")
     for text in names:
         check_text(text, "a name", "\t\r\n", where)
     header = f"#FPS1\n#num_bits={bits}\n"

@@ -152,7 +152,7 @@ def test_names_follow_changes(run, string):
     changed = {NAMES[5]: 50, NAMES[41]: 51, "new": 52}
     faiss_ext.write_fps("changed.fps", BITS[list(changed.values())], list(changed), type=TYPE)
     status, _, err = run("update", "base.index", "changed.fps")
-    assert status == 1 and "row 2: base.index has no vector with the name new; --upsert adds it" in err
+    assert status == 1 and "changed.fps: base.index has no vector with the name 'new'; --upsert adds it" in err
     assert run("update", "base.index", "changed.fps", "--upsert")[1] == "base.index: 2 replaced, 1 added; 44 vectors now\n"
     expected.update(changed)
 
@@ -178,7 +178,7 @@ def test_filters_by_names(run):
         file.write("\n".join([NAMES[7], "nobody", NAMES[30]]))
     fps("queries.fps", [3])
     status, out, err = run("search", "base.index", "queries.fps", "--filter", "allowed.txt")
-    assert status == 0 and {row[1] for row in table(out)[1:]} == {NAMES[7], NAMES[30]} and "1 names in allowed.txt are not in the index" in err
+    assert status == 0 and {row[1] for row in table(out)[1:]} == {NAMES[7], NAMES[30]} and "1 name in allowed.txt is not in the index" in err
     assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "7,30")[1])[1:]} == {NAMES[7], NAMES[30]}
     np.save("mask.npy", np.arange(50) == 30)
     assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "mask.npy")[1])[1:]} == {NAMES[30]}
@@ -217,7 +217,7 @@ def test_names_in_arrays_of_packed_bits(run):
     assert index.reconstruct_batch(names.ids([NAMES[51], "more"])).tolist() == BITS[[3, 4]].tolist()
     np.savez("x.npz", x=X[:5], names=NAMES[:5])  # vectors that are not bits
     assert run("build", "x.npz", "KFlat(chi2)", "-o", "x.index", "--quiet")[0] == 0 and faiss_ext.read_names("x.index") is None
-    for wrong, message in ((NAMES[:49], "bad.npz: 49 names of 50 fingerprints"), (["a"] * 50, "bad.npz: row 1: the name 'a' is already"), (range(50), "expected strings")):
+    for wrong, message in ((NAMES[:49], "bad.npz: 49 names for 50 fingerprints"), (["a"] * 50, "bad.npz: row 1: the name 'a' occurs twice"), (range(50), "expected strings")):
         np.savez("bad.npz", codes=BITS[:50], names=wrong)
         status, _, err = run("build", "bad.npz", "BKFlat(jaccard)", "-o", "bad.index", "--quiet")
         assert status == 1 and message in err and not os.path.exists("bad.index")
@@ -270,7 +270,7 @@ def test_lines_with_errors(run, tmp_path):
     (("build", "base.fps", "BKFlat(jaccard)", "-o", "x.index", "--ids", "names.txt"), 1, "names.txt: 2 names, but base.fps has 50 vectors"),
     (("build", "base.fps", "BKFlat(jaccard)", "-o", "gone/x.index"), 1, "there is no folder"),
     (("build", "gone.fps", "BKFlat(jaccard)", "-o", "x.index"), 1, "gone.fps: cannot be read"),
-    (("build", "twice.npy", "BKFlat(jaccard)", "-o", "x.index", "--ids", "twice.txt"), 1, "line 2: the name 'a' is already"),
+    (("build", "twice.npy", "BKFlat(jaccard)", "-o", "x.index", "--ids", "twice.txt"), 1, "line 2: the name 'a' occurs twice"),
     (("search", "vectors.index", "base.fps"), 1, "base.fps: the index takes vectors, and not fingerprints"),
     (("search", "plain.index", "a.smi"), 1, "a.smi: the type of the fingerprints in the index is not known; give --fingerprint"),
     (("search", "damaged.index", "base.fps"), 1, "damaged.index: the names behind the index are truncated or damaged"),
@@ -382,7 +382,7 @@ def test_molecules(run, tmp_path):
     (tmp_path / "new.smi").write_text("CCN ethylamine\nXX bad\n")
     assert "new.smi: line 2: invalid SMILES 'XX'" in run("add", "m.index", "new.smi")[2]
     status, out, err = run("add", "m.index", "new.smi", "--skip-errors")
-    assert status == 0 and "1 added" in out and "1 lines skipped" in err and "ethylamine" in names_in("m.index")
+    assert status == 0 and "1 added" in out and "1 line skipped" in err and "ethylamine" in names_in("m.index")
     assert run("duplicates", "m.smi", "--threshold", 0.99)[1] == ""
 
 

@@ -170,7 +170,7 @@ def test_any_fingerprints_are_read_as_written(tmp_path_factory, content, type, n
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ((np.zeros((2, 2), "uint8"), ["a"]), ValueError, "1 names of 2 fingerprints"), ((np.zeros((1, 2), "uint8"), ["a"], 17), ValueError, "bits is 17, expected from 9 to 16"),
+    ((np.zeros((2, 2), "uint8"), ["a"]), ValueError, "1 name for 2 fingerprints"), ((np.zeros((1, 2), "uint8"), ["a"], 17), ValueError, "bits is 17, expected from 9 to 16"),
     ((np.zeros((1, 2), "uint8"), ["a"], 8), ValueError, "bits is 8"), ((np.array([[0, 0], [0, 2]], "uint8"), ["a", "b"], 14), ValueError, "beyond the 14 bits is set in fingerprint 1"),
     ((np.zeros((1, 2)), ["a"]), TypeError, "expected codes"), ((np.zeros(2, "uint8"), ["a", "b"]), ValueError, "expected codes of shape"),
     ((np.zeros((1, 2), "uint8"), ["a\tb"]), ValueError, "a name is"), ((np.zeros((1, 2), "uint8"), ["a\nb"]), ValueError, "a name is"),
@@ -198,7 +198,7 @@ def test_packed_bits_of_numpy(tmp_path, names):
 
 
 @pytest.mark.parametrize("arrays, message", [
-    ({"x": np.zeros((2, 2))}, "array of float64"), ({"x": np.zeros((2, 2), "uint8"), "names": ["a"]}, "1 names of 2 fingerprints"),
+    ({"x": np.zeros((2, 2))}, "array of float64"), ({"x": np.zeros((2, 2), "uint8"), "names": ["a"]}, "1 name for 2 fingerprints"),
     ({"x": np.zeros((2, 2), "uint8"), "names": [1, 2]}, "expected strings in the array 'names', got int64"),
     ({"x": np.zeros(2, "uint8")}, "no array of two dimensions"), ({"x": np.zeros((0, 2), "uint8")}, "it has no fingerprints")])
 def test_arrays_that_are_no_fingerprints(tmp_path, arrays, message):
