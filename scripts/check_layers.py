@@ -49,7 +49,7 @@ PYTHON_LAYERS = [
     # tools
     "environment advice calibration duplicates graphs clusters picks sklearn "
     "name_lists fingerprint_files fingerprint_builds named_vectors result_files "
-    "result_tables command_files command_changes command_line",
+    "result_tables command_files command_changes command_sets command_line",
     # the package
     "__init__ __main__",
 ]

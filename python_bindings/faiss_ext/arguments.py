@@ -269,9 +269,9 @@ AS_ARGUMENT = {
     "other": as_other_index}
 
 
-def counted(n, noun):
+def counted(n, noun, plural=None):
     """A number of things for a message, such as "1 name" or "2,000 names"."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def shown(value, most=200):

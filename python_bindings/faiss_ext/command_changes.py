@@ -160,7 +160,7 @@ def run_update(args):
 def run_remove(args):
     index, names = index_to_change(args)
     check_class(index, args.index)
-    given = ids_or_names_given(args.ids, names)
+    given = ids_or_names_given(args.ids, names, are_known=True)
     ids = given.ids
     if is_names(given):
         check_has_names(args.index, names, given)

@@ -20,6 +20,7 @@ from .vector_files import (
 FPS = (".fps", ".fps.gz")
 SMILES = (".smi", ".smiles", ".smi.gz", ".smiles.gz")
 ARRAYS = (".npy", ".npz")
+STDIN = "/dev/stdin"  # read if one of the first two suffixes follows it
 DEFAULT_FINGERPRINT = "morgan2:2048"
 REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
@@ -191,6 +192,8 @@ class LineError(ValueError):
 
 
 def opened(path):
+    if path.startswith(f"{STDIN}."):
+        return open(STDIN, "rb")
     return (gzip.open if path.endswith(".gz") else open)(path, "rb")
 
 

@@ -57,7 +57,7 @@ def listed_ids(text):
             raise ValueError(f"{word}: the largest id is {LIMITS.max}")
         ranges.append(ids)
     if len(ranges) == 1:
-        return Ids(ranges[0], text)
+        return Ids(ranges[0], text, has_rows=False)
     # len(range) fails beyond 2^63
     if sum(ids[-1] - ids[0] + 1 for ids in ranges) > MOST_LISTED:
         raise ValueError(f"{text}: more than {MOST_LISTED:,} ids; expected "
@@ -67,7 +67,7 @@ def listed_ids(text):
     at = repeated(ids)
     if at is not None:
         raise ValueError(f"{text}: id {ids[at]} occurs twice")
-    return Ids(ids, text)
+    return Ids(ids, text, has_rows=False)
 
 
 def read_ids(path, part=None):
