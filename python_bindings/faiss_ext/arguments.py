@@ -215,6 +215,23 @@ def as_integer(value, name, where):
             f"{where}: {name} must be an integer, got {shown(value)}") from None
 
 
+def as_number(value, name, where):
+    if not isinstance(value, (str, bytes)) and np.ndim(value) == 0:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise TypeError(f"{where}: {name} must be a number, got {shown(value)}")
+
+
+def as_threshold(threshold, where):
+    threshold = as_number(threshold, "the threshold", where)
+    if not abs(threshold) <= np.finfo("float32").max:
+        raise ValueError(f"{where}: the threshold is {threshold}, expected a "
+                         "number above 0, and at most 3.4e38")
+    return threshold
+
+
 def as_names(names, n, where):
     """The names of n vectors as a list; None if there are none."""
     if names is None:
