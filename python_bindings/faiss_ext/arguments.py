@@ -215,6 +215,23 @@ def as_integer(value, name, where):
             f"{where}: {name} must be an integer, got {shown(value)}") from None
 
 
+def as_number(value, name, where):
+    if not isinstance(value, (str, bytes)) and np.ndim(value) == 0:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise TypeError(f"{where}: {name} must be a number, got {shown(value)}")
+
+
+def as_threshold(threshold, where):
+    threshold = as_number(threshold, "the threshold", where)
+    if not abs(threshold) <= np.finfo("float32").max:
+        raise ValueError(f"{where}: the threshold is {threshold}, expected a "
+                         "number above 0, and at most 3.4e38")
+    return threshold
+
+
 def as_names(names, n, where):
     """The names of n vectors as a list; None if there are none."""
     if names is None:
@@ -267,6 +284,11 @@ AS_ARGUMENT = {
     "key": as_integer, "n0": as_integer, "ni": as_integer,
     "add_id": as_integer, "otherIndex": as_other_index,
     "other": as_other_index}
+
+
+def counted(n, noun, plural=None):
+    """A number of things for a message, such as "1 name" or "2,000 names"."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def shown(value, most=200):

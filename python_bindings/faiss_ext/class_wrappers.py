@@ -735,13 +735,17 @@ def wrap_kernels():
                      faiss.swig_ptr(y), d, faiss.swig_ptr(out))
         return out
 
-    def call(self, x: "ArrayLike", y: "ArrayLike") -> float:
+    def call(
+        self, x: "ArrayLike", y: "ArrayLike", *, packed: "bool | None" = None
+    ) -> float:
         """Computes the kernel value of two vectors.
 
         Parameters
         ----------
         x, y : array_like, shape (d,)
             The vectors. Sparse ones may have the shape (1, d).
+        packed : bool, optional
+            Whether x and y are packed bits, as for gram.
 
         Returns
         -------
@@ -752,7 +756,7 @@ def wrap_kernels():
             raise ValueError(
                 "Kernel: expected two vectors of the same length, got shapes "
                 f"{x.shape[1:]} and {y.shape[1:]}")
-        return float(self.gram(x, y)[0, 0])
+        return float(self.gram(x, y, packed=packed)[0, 0])
 
     init_callback_kernel.__qualname__ = "CallbackKernel.__init__"
     swig.CallbackKernel.__init__ = init_callback_kernel
@@ -782,7 +786,7 @@ def wrap_bit_kernels():
 
     def gram(
         self, x: "ArrayLike", y: "ArrayLike | None" = None,
-        d: "int | None" = None
+        d: "int | None" = None, *, packed: bool = True
     ) -> "NDArray[np.float32]":
         """Computes the similarities of packed bits.
 
@@ -795,12 +799,18 @@ def wrap_bit_kernels():
         d : int, optional
             The number of bits, on which hamming and russellrao depend. By
             default 8 for each byte.
+        packed : bool, optional
+            True, as for the kernels of vectors.
 
         Returns
         -------
         float32, shape (n, m)
         """
         where = "BitKernel.gram"
+        if not is_packed(packed, where):
+            raise ValueError(f"{where}: packed is False, but a kernel of bits "
+                             "takes packed bits; kernel_factory makes kernels of "
+                             "vectors")
         x = as_any_codes(x, where)
         y = x if y is None else as_codes(y, x.shape[1], where)
         d = number_of_bits(d, x.shape[1], where)
@@ -809,20 +819,24 @@ def wrap_bit_kernels():
                      faiss.swig_ptr(y), d, faiss.swig_ptr(out))
         return out
 
-    def call(self, x: "ArrayLike", y: "ArrayLike") -> float:
+    def call(
+        self, x: "ArrayLike", y: "ArrayLike", *, packed: bool = True
+    ) -> float:
         """Computes the similarity of two codes.
 
         Parameters
         ----------
         x, y : array_like of uint8, shape (ceil(d / 8),)
             Packed bits.
+        packed : bool, optional
+            True, as for the kernels of vectors.
 
         Returns
         -------
         float
         """
-        return float(gram(self, *(as_array(v, "BitKernel")[None]
-                                  for v in (x, y)))[0, 0])
+        x, y = (as_array(v, "BitKernel")[None] for v in (x, y))
+        return float(gram(self, x, y, packed=packed)[0, 0])
 
     swig.BitKernel.gram = gram
     swig.BitKernel.__call__ = call
@@ -2100,7 +2114,8 @@ for the_class in subclasses(object):
 
 def mean_neighbor_distance(
     x: "ArrayLike", norm: str = "l2", neighbor: int = 50,
-    max_queries: int = 1000, max_points: int = 0, seed: int = 1234
+    max_queries: int = 1000, max_points: int = 0, seed: int = 1234, *,
+    packed: bool = False
 ) -> float:
     """Mean distance from a vector to its neighbor-th nearest other vector.
 
@@ -2120,6 +2135,9 @@ def mean_neighbor_distance(
         Largest number of vectors to search; 0: all.
     seed : int, optional
         Seed of the samples.
+    packed : bool, optional
+        Whether the rows of x are packed bits, as numpy.packbits gives. The
+        vectors are then their zeros and ones.
 
     Returns
     -------
@@ -2131,8 +2149,13 @@ def mean_neighbor_distance(
     counts = [as_integer(value, name, where) for name, value in (
         ("neighbor", neighbor), ("max_queries", max_queries),
         ("max_points", max_points), ("seed", seed))]
-    if is_sparse(x):
+    rows = None
+    if is_packed(packed, where):
+        x = as_any_codes(x, where)
+        rows = PackedVectors(x, 8 * x.shape[1], where)
+    elif is_sparse(x):
         rows = SparseVectors(x, x.shape[-1], where)
+    if rows is not None:
         return swig._mean_neighbor_distance_sparse_c(
             norm == "l1", *rows.arguments(), *counts)
     x = as_matrix(x, where)

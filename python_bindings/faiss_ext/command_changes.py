@@ -9,7 +9,7 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .command_files import (
     UsageError, check_class, check_count, check_inputs_stay,
-    ids_or_names_given, index_of, naming, refuse_dash, show,
+    ids_or_names_given, index_and_names, naming, refuse_dash, show,
     vectors_and_names)
 from .files import check_writable
 from .filters import ids_of
@@ -18,7 +18,7 @@ from .index_tree import all_inside
 from .name_files import write_with_names
 from .name_lists import checked_names, is_names
 from .named_vectors import (
-    add_missing, check_has_names, check_new_names, known_names, names_beside)
+    add_missing, check_has_names, check_new_names, known_names)
 from .out_of_core import takes_one_add_only
 from .showing import class_name
 from .vector_files import VectorFileError
@@ -43,13 +43,13 @@ def index_to_change(args):
                              "which is replaced as a whole")
     check_writable(output)
     check_inputs_stay(output, *inputs)
-    index = index_of(args.index)
+    index, names = index_and_names(args.index)
     file = mapped_file(index)
     if file is not None:
         raise VectorFileError(
             f"{args.index}: the index reads its vectors from {file} and cannot "
             "be changed; build it again with --exact memory")
-    return index, names_beside(args.index)
+    return index, names
 
 
 def mapped_file(index):
@@ -63,7 +63,8 @@ def given_for(args, names, file_names, n):
     without them."""
     if args.ids is None:
         given = (None if file_names is None
-                 else checked_names(Ids(file_names, args.vectors)))
+                 else checked_names(Ids(file_names, args.vectors,
+                                        has_rows=args.vectors.endswith(".npz"))))
     else:
         given = ids_or_names_given(args.ids, names)
         check_count(given, args, n)
@@ -137,10 +138,11 @@ def run_update(args):
                 else index.contains(given.ids))
     missing = np.flatnonzero(~is_there)
     if len(missing) and not args.upsert:
-        noun = "the name" if is_names(given) else "id"
+        id = given.ids[missing[0]]
         raise VectorFileError(
-            f"{given.place(missing[0])}: {args.index} has no vector with {noun} "
-            f"{given.ids[missing[0]]}; --upsert adds it")
+            f"{given.place(missing[0])}: {args.index} has no vector with "
+            f"{f'the name {id!r}' if is_names(given) else f'id {id}'}; --upsert "
+            "adds it")
     if names is not None and len(missing):
         add_missing(names, given, file_names, missing, args)
     ids = names.ids(given.ids) if is_names(given) else given.ids
@@ -158,7 +160,7 @@ def run_update(args):
 def run_remove(args):
     index, names = index_to_change(args)
     check_class(index, args.index)
-    given = ids_or_names_given(args.ids, names)
+    given = ids_or_names_given(args.ids, names, are_known=True)
     ids = given.ids
     if is_names(given):
         check_has_names(args.index, names, given)

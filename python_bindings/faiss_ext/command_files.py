@@ -11,15 +11,19 @@ import sys
 import faiss
 import numpy as np
 
+from .arguments import as_packed, counted
 from .errors import with_prefix
 from .extend_faiss import read_index_binary
 from .fingerprint_builds import Skipped
-from .fingerprint_files import is_fingerprint_file, names_in
-from .id_files import listed_ids, read_ids
+from .files import check_writable
+from .fingerprint_files import STDIN, is_fingerprint_file, names_in
+from .id_files import LIST, SUFFIXES as SUFFIXES_OF_IDS, Ids, listed_ids, read_ids
 from .index_tree import hash_of
-from .name_lists import is_names, read_ids_or_names
-from .named_vectors import fingerprints_for
+from .name_files import names_in_rest
+from .name_lists import checked_names, is_names, read_ids_or_names
+from .named_vectors import fingerprints_for, names_beside
 from .out_of_core import about_vector, takes_packed_bits
+from .result_files import SUFFIXES
 from .shard_building import open_shards
 from .showing import class_name
 from .sources import as_floats, widened
@@ -72,11 +76,30 @@ def ids_given(word, read=read_ids):
     return read(path, part)
 
 
-def ids_or_names_given(word, names, read=read_ids):
-    """The ids or names in a file, or the ids in a list. In text, all are names
-    if the index has some."""
+def ids_or_names_given(word, names, read=read_ids, are_known=False):
+    """The ids or names in a file, or in a list. If the index has names, text in
+    a file has names, too, and a word that is neither a file nor a list of ids is
+    a list of names such as aspirin,ibuprofen. With are_known, names in a list
+    that the index does not have are an error."""
+    if names is not None and is_list_of_names(word):
+        given = checked_names(Ids(
+            [name.strip() for name in word.split(",")], word, has_rows=False))
+        unknown = next((name for name in given.ids if name not in names), None)
+        if are_known and unknown is not None:
+            raise VectorFileError(
+                f"{word}: the index has no vector with the name {unknown!r}, and "
+                "there is no file of this name")
+        return given
     return ids_given(word, functools.partial(
         read_ids_or_names, has_names=names is not None, read=read))
+
+
+def is_list_of_names(word):
+    """Whether a word is neither a file of ids, even if it is missing, nor a list
+    of ids."""
+    path, _ = file_and_part(word)
+    return not (word == "-" or os.path.exists(path) or LIST.fullmatch(word)
+                or word.partition(":")[0].endswith(SUFFIXES_OF_IDS))
 
 
 def vectors_and_names(args, index, names, file):
@@ -107,8 +130,53 @@ def tell_skipped(messages):
 
 def refuse_dash(word):
     if word == "-":
-        raise UsageError("- is not a file: this command neither reads standard "
-                         "input nor writes standard output")
+        raise UsageError("- is not a file: only fingerprints and SMILES are read "
+                         "from standard input, with --format")
+
+
+def check_results_file(output, *inputs):
+    """Raises an error unless results can be written to a file, if any."""
+    if output is None:
+        return
+    if not output.endswith(SUFFIXES):
+        raise UsageError(
+            f"the output must be an .npz, .csv or .tsv file, got {output}")
+    check_writable(output)
+    check_inputs_stay(output, *inputs)
+
+
+def as_bits(x, file):
+    """The vectors of a file as packed bits."""
+    if is_sparse(x) or x.dtype != np.uint8:
+        raise VectorFileError(
+            f"{file}: --packed expects bytes of packed bits (uint8), got "
+            f"{'sparse vectors' if is_sparse(x) else f'an array of {x.dtype}'}")
+    return np.ascontiguousarray(x)
+
+
+def check_bytes(args, x, file):
+    """Raises VectorFileError for bytes that may be packed bits or counts."""
+    if not (args.packed or args.counts):
+        try:
+            as_packed(None, x, args.kernel, file)
+        except ValueError:
+            raise VectorFileError(
+                f"{file}: has bytes (uint8), which may be packed bits or counts; "
+                "give --packed or --counts") from None
+
+
+def name_standard_input(args):
+    """Gives - a name that ends with its --format, as files have."""
+    inputs = [key for key in ("vectors", "queries")
+              if getattr(args, key, None) == "-"]
+    if getattr(args, "format", None) is None:
+        if inputs:
+            refuse_dash("-")
+        return
+    if len(inputs) != 1:
+        raise UsageError("--format is for standard input: give one of the files "
+                         "as -")
+    setattr(args, inputs[0], f"{STDIN}.{args.format}")
 
 
 def check_inputs_stay(output, *words):
@@ -126,9 +194,21 @@ MAGICS = {b"FxIB": True, b"FxIx": False}
 
 
 def index_of(path, mmap=False):
-    """The float or binary index in a file or in a folder of shards."""
+    """The float or binary index in a file, a pipe or a folder of shards."""
+    return index_and_rest(path, mmap)[0]
+
+
+def index_and_names(path, mmap=False):
+    """The index, and the names of its vectors or None."""
+    index, rest = index_and_rest(path, mmap)
+    return index, (names_beside(path) if rest is None
+                   else names_in_rest(path, rest))
+
+
+def index_and_rest(path, mmap):
+    """The index, and the bytes that follow it in a pipe; None for a file."""
     if os.path.isdir(path):
-        return shards_of(path, mmap).to_faiss()
+        return shards_of(path, mmap).to_faiss(), None
     try:
         file = open(path, "rb")
     except OSError as error:
@@ -136,14 +216,14 @@ def index_of(path, mmap=False):
             f"{path}: cannot be read: {error.strerror or error}") from error
     with file:
         magic = file.read(4)
-        source = str(path)
-        if not os.path.isfile(path):  # a pipe can be read only once
-            if mmap:
-                raise UsageError(
-                    f"{path}: --mmap needs a file, this is a pipe or device")
-            source = faiss.PyCallbackIOReader(after(magic, file))
-            source.name = str(path)
-        return read_of(magic, path, source, mmap)
+        if os.path.isfile(path):
+            return read_of(magic, path, str(path), mmap), None
+        if mmap:
+            raise UsageError(
+                f"{path}: --mmap needs a file, this is a pipe or device")
+        source = faiss.PyCallbackIOReader(after(magic, file))
+        source.name = str(path)
+        return read_of(magic, path, source, mmap), file.read()
 
 
 def after(head, file):
@@ -235,5 +315,5 @@ def check_count(given, args, n):
              else len(ids))
     if there != n:
         raise VectorFileError(
-            f"{args.ids}: {there:,} {'names' if is_names(given) else 'ids'}, "
-            f"but {args.vectors} has {n:,} vectors")
+            f"{args.ids}: {counted(there, 'name' if is_names(given) else 'id')}, "
+            f"but {args.vectors} has {counted(n, 'vector')}")

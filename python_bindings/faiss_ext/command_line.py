@@ -10,17 +10,21 @@
   update      replace vectors of an index
   remove      remove vectors from an index
   duplicates  find near-duplicates among the vectors of a file
+  clusters    divide the vectors of a file into clusters
+  picks       pick vectors of a file that differ as much as possible
 
 Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, and
 MNIST's images. Sparse ones: .npz of SciPy, .svmlight, .h5ad, and folders with
 indptr.npy, indices.npy and data.npy. FILE:NAME selects an array of .npz or
 HDF5, a matrix of .h5ad, or a column of Parquet. Fingerprints with names: .fps,
-and .smi and .smiles by RDKit, plain or with .gz.
+and .smi and .smiles by RDKit, plain or with .gz. With --format fps or smi, -
+reads them from standard input.
 
 IDS is a file of integers or of names, or a list of ids and ranges such as
 3,17,20-30, in which 20-30 includes 20 and 30. Files: .npy, .npz, .parquet, or
 .csv and .txt with an id or a name per line. FILE:NAME selects an array or a
-column. The index keeps names in its file.
+column. The index keeps names in its file. If it has some, IDS may also be a
+list of names such as aspirin,ibuprofen.
 
 add, update and remove replace the index's file when the new one is complete.
 After an error or Ctrl-C the old file is unchanged.
@@ -36,7 +40,6 @@ Exit status:
 
 import argparse
 import contextlib
-import functools
 import json
 import os
 import sys
@@ -48,14 +51,15 @@ from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
     recommend, trained_kernel)
-from .arguments import as_packed
+from .arguments import counted
 from .command_changes import run_add, run_remove, run_update
 from .command_files import (
-    UsageError, check_class, check_count, check_inputs_stay, file_and_part,
-    ids_or_names_given, index_of, names_of_packed, naming, number_of_vectors,
-    own_words, shards_of, show, size_of, tell_skipped, vectors_and_names,
-    vectors_for, vectors_of)
-from .duplicates import found_pairs, near_duplicate_groups
+    UsageError, as_bits, check_bytes, check_class, check_count,
+    check_inputs_stay, check_results_file, file_and_part, ids_or_names_given,
+    index_and_names, index_of, name_standard_input, names_of_packed, naming,
+    number_of_vectors, own_words, shards_of, show, size_of, tell_skipped,
+    vectors_and_names, vectors_for, vectors_of)
+from .command_sets import run_clusters, run_duplicates, run_picks
 from .files import check_writable
 from .fingerprint_builds import build_from_fingerprints
 from .fingerprint_files import is_fingerprint_file, read_fingerprints
@@ -64,17 +68,14 @@ from .index_tree import hash_of, part_that_compares, parts_of
 from .name_files import write_with_names
 from .name_lists import checked_names, is_names
 from .named_vectors import (
-    check_has_names, fingerprint_of, known_names, names_beside)
+    check_has_names, fingerprint_of, known_names)
 from .names import Names
 from .out_of_core import build_from, number_of_bytes
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
-from .progress import show_progress
-from .result_files import SUFFIXES, write_results, write_table
-from .result_tables import lines_of, table_of
+from .result_files import as_lists, write_results, write_table
+from .result_tables import lines_of, table_of, with_values_and_names
 from .showing import class_name, text
-from .sources import as_floats
-from .sparse_arrays import is_sparse
 from .swigfaiss_ext import index_binary_factory
 from .timing import Stopwatch
 from .vector_files import VectorFileError
@@ -207,22 +208,24 @@ def arguments():
                   "Searches an index for the vectors of a file.")
     sub.add_argument("index", help="file of the index, or folder of shards")
     sub.add_argument("queries", help="file of queries")
+    sub.add_argument("-k", type=number(int, 1),
+                     help="number of neighbours (default: 10; with "
+                     "--threshold, all)")
     either = sub.add_mutually_exclusive_group()
-    either.add_argument("-k", type=number(int, 1),
-                        help="number of neighbours (default: 10)")
     either.add_argument("--radius", type=float,
                         help="search by range instead of for k neighbours")
     either.add_argument("--threshold", type=number(float, 0), metavar="VALUE",
-                        help="find all vectors with at least this kernel "
-                        "value, in an index with BKFlat")
+                        help="find vectors with at least this kernel value, "
+                        "in an index with BKFlat")
     sub.add_argument("--filter", metavar="IDS",
                      help="search only the vectors with these ids or names: a "
                      "file, a list such as 3,17,20-30, or an .npy or .npz file "
                      "of a boolean mask over all ids")
     sub.add_argument("-o", "--output",
-                     help="file of results: .npz with D and I, and with "
-                     "--radius or --threshold also lims; or .csv or .tsv with "
-                     "a line per result")
+                     help="file of results: .csv or .tsv with a line per "
+                     "result; or .npz with D and I, with --radius or "
+                     "--threshold alone also lims, and with similarities, names "
+                     "and query_names if there are some")
     add_fingerprint(sub)
     add_mmap(sub)
     add_parameters(sub)
@@ -309,7 +312,46 @@ def arguments():
                      "with groups; or .csv or .tsv with a line per pair or "
                      "vector")
     add_fingerprint(sub, "morgan2:2048")
+
+    sub = command("clusters", run_clusters,
+                  "Divides the vectors of a file into clusters around vectors "
+                  "with many neighbours, by Butina's method.")
+    add_compared(sub)
+    sub.add_argument("--threshold", type=number(float, 0, above=True),
+                     default=0.65, metavar="VALUE",
+                     help="least kernel value of neighbours (default: 0.65)")
+    add_output(sub, "labels and centres", "vector: its cluster and the centre "
+               "of the cluster")
+
+    sub = command("picks", run_picks,
+                  "Picks vectors of a file that differ as much as possible, by "
+                  "the MaxMin method.")
+    add_compared(sub)
+    sub.add_argument("n_picks", type=number(int, 1), metavar="N",
+                     help="number of picks")
+    sub.add_argument("--first", type=number(int, 0), metavar="ROW",
+                     help="position of the first pick in the file, from 0 "
+                     "(default: random)")
+    sub.add_argument("--seed", type=number(int, 0), default=1234,
+                     help="seed of the first pick (default: 1234)")
+    add_output(sub, "picks and values", "pick: its largest kernel value with "
+               "the earlier ones")
     return parser
+
+
+def add_compared(sub):
+    sub.add_argument("vectors", help="file of vectors, dense or sparse")
+    sub.add_argument("--kernel", default="jaccard",
+                     help="such as cosine or 'gaussian(gamma=0.1)' (default: "
+                     "jaccard)")
+    add_packed(sub)
+    add_fingerprint(sub, "morgan2:2048")
+
+
+def add_output(sub, arrays, line):
+    sub.add_argument("-o", "--output",
+                     help=f"file of results: .npz with {arrays}, or .csv or "
+                     f".tsv with a line per {line}")
 
 
 def add_changes(sub):
@@ -333,14 +375,18 @@ def add_packed(sub):
 
 def add_fingerprint(sub, default="that of the index"):
     sub.add_argument(
+        "--format", choices=("fps", "smi"),
+        help="read fingerprints (fps) or SMILES (smi) from standard input, which "
+        "is given as -")
+    sub.add_argument(
         "--fingerprint", metavar="TYPE",
         help="type of fingerprints, such as morgan2:2048, rdkit:2048 or maccs; "
         f"for SMILES, what to compute (default: {default}), and for .fps files "
         "in place of the type in the file")
     sub.add_argument(
         "--skip-errors", action="store_true",
-        help="skip lines with errors in a file of fingerprints, and tell how "
-        "many there are")
+        help="skip lines with errors in a file of fingerprints, and report how "
+        "many they are")
 
 
 def add_mmap(sub):
@@ -481,13 +527,15 @@ def built_of_fingerprints(args):
 
 
 def run_search(args):
+    if args.k is not None and args.radius is not None:
+        raise UsageError("-k and --radius exclude each other; --threshold "
+                         "may be combined with -k")
     shards = None  # a ShardedIndex finds the same as one index
     if os.path.isdir(args.index):
         shards = shards_of(args.index, args.mmap)
-        index = shards.to_faiss()
+        index, names = shards.to_faiss(), None
     else:
-        index = index_of(args.index, args.mmap)
-    names = names_beside(args.index)
+        index, names = index_and_names(args.index, args.mmap)
     queries, query_names = vectors_and_names(args, index, names, args.queries)
     check_results_file(args.output, args.index, args.queries, args.filter)
     radius = radius_of(args, index)
@@ -500,40 +548,38 @@ def run_search(args):
     filter = filter_given(args, index, names)
     stopwatch = Stopwatch()
     with naming(args.queries):
-        if radius is None:
-            D, I = searched.search(queries, args.k or 10, **filter)
-            arrays = {"D": D, "I": I}
-        else:
-            lims, D, I = searched.range_search(queries, radius, **filter)
-            if isinstance(index, faiss.IndexBinary):  # FAISS returns floats
-                D = D.astype("int32")
-            arrays = {"lims": lims, "D": D, "I": I}
+        arrays = found_by(searched, queries, args.k, radius, filter)
     seconds = stopwatch.seconds
-    if names is not None:
-        arrays["names"] = names.of(I)
-    is_named = names is not None or query_names is not None
-    as_table = functools.partial(
-        table_of, searched, queries, query_names, arrays)
+    if isinstance(index, faiss.IndexBinary):  # FAISS returns floats for ranges
+        arrays["D"] = arrays["D"].astype("int32")
+    arrays = with_values_and_names(
+        arrays, searched, queries, names, query_names)
+    columns, rows = table_of(searched, arrays)
     if args.output is not None:
-        write_results(args.output, arrays, *(
-            as_table() if is_named or args.output.endswith(".tsv")
-            else lines_of(arrays)))
+        write_results(args.output, arrays, columns, rows)
     if args.json:
-        print(json.dumps({
-            "seconds": seconds,
-            **({} if args.output is not None
-               else {name: a.tolist() for name, a in arrays.items()})}))
+        print(json.dumps({"seconds": seconds, **(
+            {} if args.output is not None else as_lists(arrays))}))
         return 0
-    if args.output is None and is_named:
-        write_table(sys.stdout, *as_table(), "\t")
+    if args.output is None and (names is not None or query_names is not None):
+        write_table(sys.stdout, columns, rows, "\t")
     elif args.output is None:
-        for q in range(queries.shape[0]):
-            print(f"{q}: " + " ".join(
-                f"{i}:{distance:.7g}" if D.dtype.kind == "f"
-                else f"{i}:{distance}"
-                for i, distance in results_of(arrays, q)))
-    print(f"{queries.shape[0]:,} queries in {seconds:.3f} s", file=sys.stderr)
+        print("\n".join(lines_of(queries.shape[0], rows)))
+    print(f"{counted(queries.shape[0], 'query', 'queries')} in {seconds:.3f} s",
+          file=sys.stderr)
     return 0
+
+
+def found_by(searched, queries, k, radius, filter):
+    """The results of a search for the k nearest, within a radius, or both."""
+    if radius is not None and k is None:
+        lims, D, I = searched.range_search(queries, radius, **filter)
+        return {"lims": lims, "D": D, "I": I}
+    D, I = searched.search(queries, k or 10, **filter)
+    if radius is not None:
+        is_beyond = D >= radius
+        I[is_beyond], D[is_beyond] = -1, np.iinfo("int32").max
+    return {"D": D, "I": I}
 
 
 def radius_of(args, index):
@@ -554,17 +600,6 @@ def radius_of(args, index):
     return int(radius)
 
 
-def check_results_file(output, *inputs):
-    """Raises an error unless results can be written to a file, if any."""
-    if output is None:
-        return
-    if not output.endswith(SUFFIXES):
-        raise UsageError(
-            f"the output must be an .npz, .csv or .tsv file, got {output}")
-    check_writable(output)
-    check_inputs_stay(output, *inputs)
-
-
 def is_scaled(index):
     """Whether distances are integers that tell kernel values exactly."""
     return swig._distance_kind(part_that_compares(index)) == "scaled"
@@ -578,105 +613,17 @@ def filter_given(args, index, names):
         raise UsageError("--filter is for an index in a file, but "
                          f"{args.index} is a folder")
     check_class(index, args.index)
-    given = ids_or_names_given(args.filter, names, read_filter)
+    given = ids_or_names_given(args.filter, names, read_filter, are_known=True)
     if not is_names(given):
         return {"filter": given.ids}
     check_has_names(args.index, names, given)
     there = known_names(names, given.ids)
     if len(there) < len(given.ids):
-        print(f"{len(given.ids) - len(there):,} names in {given.name} are not "
-              "in the index", file=sys.stderr)
+        missing = len(given.ids) - len(there)
+        print(f"{counted(missing, 'name')} in {given.name} "
+              f"{'is' if missing == 1 else 'are'} not in the index",
+              file=sys.stderr)
     return {"filter": names.ids(there)}
-
-
-def results_of(arrays, q):
-    """Ids and distances of a query's results."""
-    part = slice(*arrays["lims"][q:q + 2]) if "lims" in arrays else q
-    return [(i, distance) for i, distance
-            in zip(arrays["I"][part], arrays["D"][part]) if i >= 0]
-
-
-def as_bits(x, file):
-    """The vectors of a file as packed bits."""
-    if is_sparse(x) or x.dtype != np.uint8:
-        raise VectorFileError(
-            f"{file}: --packed expects bytes of packed bits (uint8), got "
-            f"{'sparse vectors' if is_sparse(x) else f'an array of {x.dtype}'}")
-    return np.ascontiguousarray(x)
-
-
-def check_bytes(args, x, file):
-    """Raises VectorFileError for bytes that may be packed bits or counts."""
-    if not (args.packed or args.counts):
-        try:
-            as_packed(None, x, args.kernel, file)
-        except ValueError:
-            raise VectorFileError(
-                f"{file}: has bytes (uint8), which may be packed bits or counts; "
-                "give --packed or --counts") from None
-
-
-def rows_to_compare(args):
-    """The vectors of `duplicates`, whether they are packed bits, and their
-    names or None."""
-    if is_fingerprint_file(args.vectors):
-        read = read_fingerprints(
-            args.vectors, args.fingerprint, args.skip_errors)
-        tell_skipped(read.skipped)
-        return read.codes, True, read.names
-    x = vectors_of(args.vectors)
-    check_bytes(args, x, args.vectors)
-    return (as_bits(x, args.vectors) if args.packed
-            else as_floats(x, args.vectors)), args.packed, None
-
-
-def run_duplicates(args):
-    x, is_packed, names = rows_to_compare(args)
-    check_results_file(args.output, args.vectors)
-    progress = (contextlib.nullcontext() if args.quiet else show_progress())
-    arguments = (x, args.threshold, args.kernel, args.missed, is_packed,
-                 args.seed)
-    stopwatch = Stopwatch()
-    with naming(args.vectors), progress:
-        if args.groups:
-            groups = near_duplicate_groups(*arguments)
-            arrays = {"groups": groups}
-        else:
-            pairs, values, missed = found_pairs(*arguments)
-            arrays = {"pairs": pairs, "values": values}
-    seconds = stopwatch.seconds
-    note = ""
-    about = {"seconds": seconds, "n": x.shape[0]}
-    name = (lambda i: i) if names is None else names.__getitem__
-    if args.groups:
-        columns, rows = ("vector", "group"), (
-            (name(i), name(group)) for i, group in enumerate(groups))
-        counts = {"groups": len(np.unique(groups))}
-        said = f"{counts['groups']:,} groups"
-    else:
-        columns, rows = ("i", "j", "value"), (
-            (name(i), name(j), value) for (i, j), value in zip(pairs, values))
-        counts = {"pairs": len(pairs)}
-        about["missed"] = missed
-        said = f"{len(pairs):,} pairs"
-        if missed > 0:
-            note = (f"; a pair is missing with a probability of at most "
-                    f"{missed:.2g}")
-    if names is not None:
-        arrays["names"] = np.array(names, dtype=object)
-    if args.output is not None:
-        write_results(args.output, arrays, columns, rows)
-    if args.json:
-        print(json.dumps({**about, **(counts if args.output is not None else {
-            name: a.tolist() for name, a in arrays.items()})}))
-        return 0
-    if args.output is None:
-        for row in rows:
-            print(*(f"{a:.7g}" if isinstance(a, np.floating) else a
-                    for a in row), sep=" " if names is None else "\t")
-    print(f"{said} of {x.shape[0]:,} vectors in {seconds:.3f} s{note}",
-          file=sys.stderr)
-    return 0
 
 
 def tree(index):
@@ -728,8 +675,7 @@ def run_info(args):
         if args.d is not None:
             raise UsageError(f"-d is for factory strings, but {args.index} is a "
                              "file or folder")
-        index = index_of(args.index, args.mmap)
-        names = names_beside(args.index)
+        index, names = index_and_names(args.index, args.mmap)
         size = size_of(args.index)
     else:
         try:
@@ -857,6 +803,7 @@ def main(words=None):
     args = arguments().parse_args(words)
     threads = faiss.omp_get_max_threads()
     try:
+        name_standard_input(args)
         if args.threads is not None:
             faiss.omp_set_num_threads(args.threads)
         status = args.function(args)

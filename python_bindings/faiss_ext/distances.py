@@ -11,13 +11,13 @@ from .index_tree import (
     hash_before, kernel_of, part_that_compares, transforms_of)
 from .parameters import is_sharded
 from .sparse_arrays import as_csr, as_row, is_sparse
-from .sparse_vectors import SparseVectors
+from .sparse_vectors import PackedVectors, SparseVectors, is_packed
 
 
 def kernel_values(
     index: "faiss.Index | faiss.IndexBinary | ShardedIndex", D: "ArrayLike",
     I: "ArrayLike | None" = None, xq: "ArrayLike | None" = None,
-    lims: "ArrayLike | None" = None
+    lims: "ArrayLike | None" = None, *, packed: bool = False
 ) -> "NDArray[np.float64]":
     """Returns the kernel values of search results.
 
@@ -52,6 +52,8 @@ def kernel_values(
         of shape (d,); a sparse one may have the shape (1, d).
     lims : array_like of int, shape (n + 1,), optional
         From range_search: query i has the results lims[i] to lims[i + 1].
+    packed : bool, optional
+        Whether the rows of xq are packed bits, as numpy.packbits gives.
 
     Returns
     -------
@@ -85,6 +87,8 @@ def kernel_values(
     is_binary = isinstance(model, faiss.IndexBinary)
     part = part_that_compares(model)
     kind = swig._distance_kind(part)
+    if is_packed(packed, "kernel_values") and xq is not None:
+        xq = vectors_of_bits(model, part, xq)
     are_integers = is_binary or kind == "hamming"
     if D.size and D.dtype.kind not in ("iuf" if are_integers else "f"):
         raise TypeError("kernel_values: D must be an array of distances, which "
@@ -101,6 +105,19 @@ def kernel_values(
     if I is not None:
         is_missing |= as_ids(I, D.shape, "kernel_values: I") == -1
     return np.where(is_missing, np.nan, values.astype("float64", copy=False))
+
+
+def vectors_of_bits(model, part, xq):
+    """Queries of packed bits in the form that an index takes."""
+    width = model.d
+    if isinstance(model, faiss.IndexBinary):
+        hash = hash_before(part)
+        if hash is None:
+            return xq
+        width = hash.d_in
+    xq = as_array(xq, "kernel_values: xq")
+    x = PackedVectors(np.atleast_2d(xq), width, "kernel_values: xq").dense()
+    return x[0] if xq.ndim == 1 else x
 
 
 def of_inner_product(distances):

@@ -6,8 +6,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import as_kernel
-from .arguments import as_array, as_codes, as_integer, as_packed, shown
-from .sparse_arrays import is_sparse
+from .arguments import as_integer, as_number, as_packed, as_threshold
+from .packed_rows import PackedRows, neighbours_of_codes
 from .sparse_vectors import as_rows
 
 
@@ -39,11 +39,13 @@ def near_duplicates(
     threshold : float
         The least kernel value of a pair, above 0. A kernel value that is equal
         to the threshold as a float32 reaches it.
-    kernel : str or Kernel
+    kernel : str, Kernel or BitKernel
         A kernel with a bound by the components that two vectors share: jaccard,
         dice, cosine, chi2, intersection, js, hellinger, linear,
         `normalized(...)` of chi2, intersection, js, hellinger or linear, poly,
-        gaussian, laplacian, matern or expchi2. Bandwidths must be set.
+        gaussian, laplacian, matern or expchi2. Bandwidths must be set. With
+        `packed=True` also hamming, russellrao, tversky with equal alpha and
+        beta, or a BitKernel. Under these three, the search is always exact.
     missed : float
         The largest probability, over the random samples, with which a pair may
         be missed: from 0 to below 1. With 0, the search is always exact. Which
@@ -98,6 +100,10 @@ def found_pairs(x, threshold, kernel, missed, packed, seed, where="near_duplicat
     """What near_duplicates returns, and a bound of the probability that a pair
     is missing; 0 if the search was exact."""
     packed = as_packed(packed, x, kernel, where)
+    kernel = as_name(kernel)
+    if packed and is_only_of_bits(kernel):
+        check_samples(missed, seed, where)
+        return (*pairs_of_codes(x, threshold, kernel, where), 0)
     rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
     find = swig._near_duplicates_packed_c if packed else swig._near_duplicates_c
     result = faiss.RangeSearchResult(len(rows))
@@ -156,6 +162,11 @@ def near_duplicate_groups(
     """
     where = "near_duplicate_groups"
     packed = as_packed(packed, x, kernel, where)
+    kernel = as_name(kernel)
+    if packed and is_only_of_bits(kernel):
+        check_samples(missed, seed, where)
+        pairs, _ = pairs_of_codes(x, threshold, kernel, where)
+        return first_of_groups(pairs, len(x))
     rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
     find = (swig._near_duplicate_groups_packed_c if packed
             else swig._near_duplicate_groups_c)
@@ -164,46 +175,50 @@ def near_duplicate_groups(
     return groups
 
 
-class PackedRows:
-    """Rows of packed bits, as C++ takes them."""
+def as_name(kernel):
+    """A BitKernel by its string, like that of the kernel of vectors with the
+    same name."""
+    return (kernel.description() if isinstance(kernel, swig.BitKernel)
+            else kernel)
 
-    def __init__(self, x, where):
-        if is_sparse(x):
-            raise TypeError(f"{where}: expected packed bits in an array of "
-                            "uint8, got a sparse array; leave out packed=True")
-        x = as_array(x, where)
-        self.codes = as_codes(x, x.shape[-1] if x.ndim else 0, where)
 
-    def __len__(self):
-        return len(self.codes)
+def is_only_of_bits(kernel):
+    """Whether a kernel of bits has no kernel of vectors with the same name."""
+    name = kernel.partition("(")[0].strip() if isinstance(kernel, str) else None
+    return (name in swig.bit_kernel_names()
+            and name not in swig.kernel_names())
 
-    def arguments(self):
-        n, size = self.codes.shape
-        return n, 8 * size, faiss.swig_ptr(self.codes)
+
+def pairs_of_codes(x, threshold, kernel, where):
+    """The pairs i < j of packed bits whose kernel value reaches a threshold, in
+    ascending order, and their values."""
+    ends, ids, values = neighbours_of_codes(x, threshold, kernel, where)
+    pairs = np.stack([np.repeat(np.arange(len(ends) - 1), np.diff(ends)), ids],
+                     axis=1)
+    is_first = pairs[:, 0] < pairs[:, 1]
+    return pairs[is_first], values[is_first]
+
+
+def first_of_groups(pairs, n):
+    """The first of the vectors that pairs connect with each of n vectors."""
+    groups, before = np.arange(n), None
+    while before is None or (groups != before).any():
+        before = groups.copy()
+        firsts = before[pairs]
+        np.minimum.at(groups, firsts, firsts.min(axis=1, keepdims=True))
+        groups = groups[groups]
+    return groups
 
 
 def checked(x, threshold, kernel, missed, packed, seed, where):
     """The rows and the other arguments as C++ takes them."""
     rows = PackedRows(x, where) if packed else as_rows(x, where)
     return rows, (as_kernel(kernel), as_threshold(threshold, where),
-                  as_share(missed, where), as_seed(seed, where))
+                  *check_samples(missed, seed, where))
 
 
-def as_number(value, name, where):
-    if not isinstance(value, (str, bytes)) and np.ndim(value) == 0:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            pass
-    raise TypeError(f"{where}: {name} must be a number, got {shown(value)}")
-
-
-def as_threshold(threshold, where):
-    threshold = as_number(threshold, "the threshold", where)
-    if not abs(threshold) <= np.finfo("float32").max:
-        raise ValueError(f"{where}: the threshold is {threshold}, expected a "
-                         "number above 0, and at most 3.4e38")
-    return threshold
+def check_samples(missed, seed, where):
+    return as_share(missed, where), as_seed(seed, where)
 
 
 def as_share(missed, where):

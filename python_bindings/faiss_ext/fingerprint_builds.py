@@ -7,6 +7,7 @@ import tempfile
 import numpy as np
 
 from . import swigfaiss_ext as swig
+from .arguments import counted
 from .fingerprint_files import fingerprint_batches
 from .names import Names
 from .out_of_core import build_of, made_from
@@ -37,11 +38,11 @@ class Skipped:
         self.first += messages[:self.most - len(self.first)]
 
     def lines(self):
-        """Text that tells of them, in lines."""
+        """A report of them, in lines."""
         if self.n == 0:
             return []
         more = [f"  and {self.n - self.most:,} more"] if self.n > self.most else []
-        return [f"{self.n:,} lines skipped:",
+        return [f"{counted(self.n, 'line')} skipped:",
                 *(f"  {message}" for message in self.first), *more]
 
 
@@ -58,8 +59,8 @@ def build_from_fingerprints(path, string, output, fingerprint=None,
     Parameters
     ----------
     path, fingerprint, skip_errors
-        As for `read_fingerprints`. A name that is already there is an error in
-        its line, too.
+        As for `read_fingerprints`. A name that occurs twice is an error in its
+        line, too.
     string : str
         The factory string of a binary index without a scheme.
     output : str or path
@@ -107,13 +108,13 @@ def build_from_fingerprints(path, string, output, fingerprint=None,
 
 
 def with_new_names(batch, names, path, skip_errors):
-    """A batch without fingerprints whose name is already there, or an error."""
+    """A batch without fingerprints whose name is already in use, or an error."""
     is_new = ~names.contains(batch.names)
     before = set()
     for i, name in enumerate(batch.names):
         is_new[i] &= name not in before
         before.add(name)
-    messages = [f"{path}: the name {batch.names[i]!r} is there twice"
+    messages = [f"{path}: the name {batch.names[i]!r} occurs twice"
                 for i in np.flatnonzero(~is_new)]
     if not messages:
         return batch

@@ -2,6 +2,7 @@
 """Reads and writes files of fingerprints: packed bits with names."""
 
 import binascii
+import codecs
 import contextlib
 import gzip
 import itertools
@@ -10,15 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ._version import __version__
-from .arguments import as_any_codes, as_integer, shown
+from .arguments import as_any_codes, as_integer, counted, shown
 from .files import replacing
-from .molecules import KINDS, Molecules, bits_of
+from .molecules import KINDS, Molecules, bits_of, canonical
 from .vector_files import (
     VectorFileError, checked_name, errors_named, npz_array)
 
 FPS = (".fps", ".fps.gz")
 SMILES = (".smi", ".smiles", ".smi.gz", ".smiles.gz")
 ARRAYS = (".npy", ".npz")
+STDIN = "/dev/stdin"  # read if one of the first two suffixes follows it
 DEFAULT_FINGERPRINT = "morgan2:2048"
 REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
@@ -33,7 +35,7 @@ class Fingerprints(NamedTuple):
         `0x80 >> j % 8` of byte `j // 8`. The low bits of the last byte are
         zeros if `bits` is not a multiple of 8.
     names : list of str, or None
-        The name of each fingerprint. A name may be there more than once.
+        The name of each fingerprint. A name may occur more than once.
     bits : int
         The number of bits of a fingerprint.
     type : str or None
@@ -65,13 +67,14 @@ def read_fingerprints(
 ) -> Fingerprints:
     """Reads the fingerprints of a file.
 
-    - `.fps`, `.fps.gz`: chemfp's text format. The header tells the number of
+    - `.fps`, `.fps.gz`: chemfp's text format. The header has the number of
       bits and the type. Without it, a fingerprint has four bits for each hex
       digit. In these files, the first bit of a byte is its lowest. The bits of
       each byte are therefore reversed.
     - `.smi`, `.smiles`, plain or with `.gz`: a SMILES and a name per line, with
-      space between them. RDKit, which must be installed, computes the
-      fingerprints. A molecule without a name gets its SMILES as its name.
+      space between them. A name ends at a tab, and further columns are
+      ignored. RDKit, which must be installed, computes the fingerprints. A
+      molecule without a name gets its SMILES as its name.
     - `.npy`, `.npz`: an array of packed bits (uint8). In an `.npz` file, the
       array `names` has their names, if it is there.
 
@@ -83,7 +86,9 @@ def read_fingerprints(
         The type of the fingerprints. For SMILES: "morgan2:2048" (the default:
         Morgan fingerprints of radius 2 with 2,048 bits), or other numbers in
         its place, "rdkit:2048", "atompair:2048", "torsion:2048" or "maccs" (166
-        keys). For other files, it replaces the type that the file tells.
+        keys). "ecfp4" and "ecfp6" are "morgan2" and "morgan3". Without a
+        number, a type has 2,048 bits. The types in the headers of chemfp are
+        known, too. For other files, it replaces the type in the file.
     skip_errors : bool, optional
         Whether to skip lines with errors, such as invalid SMILES. The result
         has a message for each of them.
@@ -150,7 +155,8 @@ def fingerprint_batches(
     if fingerprint is not None and not isinstance(fingerprint, str):
         raise TypeError(f"{where}: fingerprint must be a str such as "
                         f"'{DEFAULT_FINGERPRINT}', got {shown(fingerprint)}")
-    return checked_batches(name, fingerprint, skip_errors, batch)
+    return checked_batches(
+        name, fingerprint and canonical(fingerprint), skip_errors, batch)
 
 
 def checked_batches(path, fingerprint, skip_errors, batch):
@@ -186,13 +192,23 @@ class LineError(ValueError):
 
 
 def opened(path):
+    if path.startswith(f"{STDIN}."):
+        return open(STDIN, "rb")
     return (gzip.open if path.endswith(".gz") else open)(path, "rb")
 
 
 def numbered(file):
-    """The lines of a file without their ends, and their numbers from 1 on."""
+    """The lines of a file without their ends, and their numbers from 1 on.
+    Empty lines at the end and a byte-order mark are left out."""
+    empty = []
     for number, line in enumerate(file, 1):
-        yield number, line.rstrip(b"\r\n")
+        line = line.rstrip(b"\r\n")
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        empty.append((number, line))
+        if line.strip():
+            yield from empty
+            empty.clear()
 
 
 def batches_of_lines(path, lines, parse, skip_errors, batch):
@@ -244,6 +260,10 @@ def fps_header(path, lines):
     """The facts in the header, and the lines that follow it."""
     header = {}
     for number, line in lines:
+        if number == 1 and line.startswith(b"#FPS") and line.rstrip() != b"#FPS1":
+            raise VectorFileError(
+                f"{path}: line 1: unknown version of the format, expected "
+                f"#FPS1, got {line[:100].decode(errors='replace')!r}")
         if not line.startswith(b"#"):
             return header, itertools.chain([(number, line)], lines)
         key, _, value = line[1:].decode(errors="replace").partition("=")
@@ -307,12 +327,13 @@ def smiles_batches(path, fingerprint, skip_errors, batch):
                               "rdkit)") from error
 
     def parse(line):
-        words = line.split(None, 1)
-        if not words:
+        if not line.strip():
             raise LineError("it is empty")
-        smiles, name = words[0], words[-1].strip()
+        smiles = line.split(None, 1)[0]
+        rest = line.lstrip()[len(smiles):].lstrip(b" ").removeprefix(b"\t")
+        name = rest.partition(b"\t")[0].strip()
         try:
-            return molecules.code(smiles.decode()), name
+            return molecules.code(smiles.decode()), name or smiles
         except ValueError as error:  # also for bytes that are not UTF-8
             raise LineError(str(error)) from None
 
@@ -357,7 +378,8 @@ def names_in(path, n):
                               f"got {names.dtype}")
     if len(names) != n:
         raise VectorFileError(
-            f"{path}: {len(names):,} names of {n:,} fingerprints")
+            f"{path}: {counted(len(names), 'name')} for "
+            f"{counted(n, 'fingerprint')}")
     return [name.decode() if isinstance(name, bytes) else name
             for name in names.tolist()]
 
@@ -403,8 +425,8 @@ def write_fps(
         bits, "bits", where)
     check_bits(codes, bits, where)
     if len(names) != len(codes):
-        raise ValueError(f"{where}: {len(names):,} names of {len(codes):,} "
-                         "fingerprints")
+        raise ValueError(f"{where}: {counted(len(names), 'name')} for "
+                         f"{counted(len(codes), 'fingerprint')}")
     for text in names:
         check_text(text, "a name", "\t\r\n", where)
     header = f"#FPS1\n#num_bits={bits}\n"

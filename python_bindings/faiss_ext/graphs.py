@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Graphs of the vectors whose kernel values reach a threshold."""
 
-import faiss
 import numpy as np
 
-from . import swigfaiss_ext as swig
-from .advice import as_bit_kernel
 from .arguments import as_packed
-from .duplicates import PackedRows, as_threshold, found_pairs
-from .progress import Steps
+from .duplicates import found_pairs
+from .packed_rows import neighbours_of_codes
 from .sparse_arrays import is_sparse
-
-BATCH = 1000  # codes of a range search
 
 
 def threshold_graph(
@@ -81,53 +76,3 @@ def neighbours(x, threshold, kernel, packed, where):
     order = np.lexsort((ids, rows))
     ends = np.append(0, np.cumsum(np.bincount(rows, minlength=n)))
     return ends, ids[order], np.concatenate([values, values])[order]
-
-
-def neighbours_of_codes(x, threshold, kernel, where):
-    codes = PackedRows(x, where).codes
-    index = index_of_codes(codes, kernel, where)
-    radius = radius_of(index, threshold, where)
-    n = len(codes)
-    steps = Steps("neighbours", n)
-    counts, ids, distances = [np.zeros(1, "int64")], [], []
-    for i in range(0, n, BATCH):
-        lims, D, I = index.range_search(codes[i : i + BATCH], radius)
-        rows = i + np.repeat(np.arange(len(lims) - 1), np.diff(lims.astype("int64")))
-        others = I != rows
-        counts.append(np.bincount(rows[others] - i, minlength=len(lims) - 1))
-        ids.append(I[others])
-        distances.append(D[others])
-        steps(min(i + BATCH, n))
-    values = 1 - np.concatenate([np.empty(0), *distances]) / 2**30
-    return (np.cumsum(np.concatenate(counts)),
-            np.concatenate([np.empty(0, "int64"), *ids]), values.astype("float32"))
-
-
-def index_of_codes(codes, kernel, where):
-    """A BKFlat of packed bits, under a symmetric kernel."""
-    kernel = as_symmetric_bit_kernel(kernel, where)
-    index = swig.IndexBinaryFlatKernel(8 * codes.shape[1], kernel)
-    index.add(codes)
-    return index
-
-
-def as_symmetric_bit_kernel(kernel, where):
-    """A kernel of bits from a string, a BitKernel, or a Kernel with the same
-    name."""
-    kernel = as_bit_kernel(kernel)
-    if not kernel.is_symmetric():
-        raise ValueError(f"{where}: {kernel.description()} is not symmetric, "
-                         "expected a kernel with k(x, y) = k(y, x)")
-    return kernel
-
-
-def radius_of(index, threshold, where):
-    """The radius within which BKFlat finds codes whose kernel value reaches the
-    threshold as a float32."""
-    threshold = np.float32(as_threshold(threshold, where))
-    if not 0 < threshold <= 1:
-        raise ValueError(f"{where}: the threshold is {threshold}, expected a "
-                         "number above 0, up to 1")
-    # values above the middle are rounded to the threshold
-    middle = (float(threshold) + float(np.nextafter(threshold, np.float32(0)))) / 2
-    return index.distance(middle) + 1

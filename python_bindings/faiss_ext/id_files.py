@@ -22,15 +22,21 @@ MOST_LISTED = 10**8  # ids of a list with ranges, which become an array
 
 
 class Ids:
-    """Ids that were given: an int64 array, or a range; and where each was."""
+    """Ids that were given: an int64 array, or a range; and where each was.
 
-    def __init__(self, ids, name, lines=None):
+    Rows of arrays are counted from 0, lines of text from 1. Names that do not
+    come from rows or known lines have only the name of their source.
+    """
+
+    def __init__(self, ids, name, lines=None, has_rows=True):
         self.ids, self.name, self.lines = ids, name, lines
+        self.has_rows = has_rows
 
     def place(self, at):
         """The place of an id for messages."""
-        return f"{self.name}: " + (f"row {at}" if self.lines is None
-                                   else f"line {self.lines[at]}")
+        if self.lines is not None:
+            return f"{self.name}: line {self.lines[at]}"
+        return f"{self.name}: row {at}" if self.has_rows else str(self.name)
 
 
 def listed_ids(text):
@@ -51,7 +57,7 @@ def listed_ids(text):
             raise ValueError(f"{word}: the largest id is {LIMITS.max}")
         ranges.append(ids)
     if len(ranges) == 1:
-        return Ids(ranges[0], text)
+        return Ids(ranges[0], text, has_rows=False)
     # len(range) fails beyond 2^63
     if sum(ids[-1] - ids[0] + 1 for ids in ranges) > MOST_LISTED:
         raise ValueError(f"{text}: more than {MOST_LISTED:,} ids; expected "
@@ -60,8 +66,8 @@ def listed_ids(text):
                           for r in ranges])
     at = repeated(ids)
     if at is not None:
-        raise ValueError(f"{text}: id {ids[at]} is there twice")
-    return Ids(ids, text)
+        raise ValueError(f"{text}: id {ids[at]} occurs twice")
+    return Ids(ids, text, has_rows=False)
 
 
 def read_ids(path, part=None):
@@ -88,7 +94,7 @@ def read_ids(path, part=None):
     ------
     VectorFileError
         A ValueError. If the file cannot be read, has no ids, or if an id is
-        not an integer, is -1, or is there twice. Rows of arrays and columns
+        not an integer, is -1, or occurs twice. Rows of arrays and columns
         are counted from 0, lines of text from 1.
     """
     return checked_given(given_by(path, part, checked_ids))
@@ -127,7 +133,7 @@ def given_by(path, part, checked):
 
 def checked_given(given):
     """Ids from a file; raises VectorFileError if there are none, or if one is
-    -1 or is there twice."""
+    -1 or occurs twice."""
     path, ids, place = given.name, given.ids, given.place
     if len(ids) == 0:
         raise VectorFileError(f"{path}: it has no ids")
@@ -138,7 +144,7 @@ def checked_given(given):
     at = repeated(ids)
     if at is not None:
         raise VectorFileError(
-            f"{place(at)}: id {ids[at]} is already in an earlier one")
+            f"{place(at)}: id {ids[at]} occurs twice")
     return given
 
 

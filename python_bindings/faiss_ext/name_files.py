@@ -3,6 +3,7 @@
 describes."""
 
 import hashlib
+import io
 import json
 import mmap
 import os
@@ -12,8 +13,9 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import shown
+from .arguments import counted, shown
 from .extend_faiss import FILE_MAGICS
+from .filters import ids_of
 from .files import replacing, write_index as write_index_alone
 from .index_tree import all_inside
 from .names import Names, with_contents
@@ -49,6 +51,9 @@ def write_index(
 
     Raises
     ------
+    ValueError
+        If an id of the index has no name, or if a name has an id that is not
+        in the index. No file is written then.
     TypeError
         If one of the arguments is of another class.
     """
@@ -66,6 +71,7 @@ def write_index(
         raise TypeError("write_index: with names, expected the name of a file, "
                         f"got {shown(f)}")
     check_not_read_from(f, index)
+    check_same_ids(index, names)
     write_with_names(index, f, names)
 
 
@@ -95,8 +101,8 @@ def read_names(path: "str | os.PathLike[str]") -> "Names | None":
     Raises
     ------
     VectorFileError
-        A ValueError. If the file cannot be read, or if the names in it are
-        truncated or damaged.
+        A ValueError. If the file cannot be read, or if the index or the names
+        in it are truncated or damaged.
     """
     with errors_named(checked_name(path)), open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -106,10 +112,23 @@ def read_names(path: "str | os.PathLike[str]") -> "Names | None":
             end = file.read()
         if end.endswith(END_MAGIC):
             return contents(path, file, size, end)
-        if size and holds_beginning(file):
-            raise VectorFileError(f"{path}: the names behind the index are "
-                                  "truncated or damaged")
+        if size and holds_beginning(path, file):
+            raise truncated(path)
     return None
+
+
+def names_in_rest(path, rest):
+    """The names in the bytes that follow an index in a pipe, or None."""
+    if rest.endswith(END_MAGIC) and len(rest) >= END.size:
+        return contents(path, io.BytesIO(rest), len(rest), rest[-END.size:])
+    if begins_section(rest):
+        raise truncated(path)
+    return None
+
+
+def truncated(path):
+    return VectorFileError(
+        f"{path}: the names behind the index are truncated or damaged")
 
 
 def check_not_read_from(path, index):
@@ -121,6 +140,31 @@ def check_not_read_from(path, index):
                 and os.path.samefile(path, part.path)):
             raise ValueError(f"write_index: the index reads its vectors from "
                              f"{path}; write it to another file")
+
+
+def check_same_ids(index, names):
+    """Raises ValueError unless an index and its names have the same ids. Several
+    vectors may have one id."""
+    of_names = np.fromiter(names._names, "int64", len(names))
+    try:
+        of_index = np.unique(ids_of(index))
+    except RuntimeError:  # shards do not tell their ids
+        if len(names) == index.ntotal:
+            return
+        raise ValueError(
+            f"write_index: {counted(len(names), 'name')} for "
+            f"{counted(index.ntotal, 'vector')}, expected one for each") from None
+    unnamed = np.setdiff1d(of_index, of_names)
+    if len(unnamed):
+        raise ValueError(
+            f"write_index: {counted(len(unnamed), 'id')} of the index without a "
+            f"name, such as {unnamed[0]}; expected a name for each")
+    unused = np.setdiff1d(of_names, of_index)
+    if len(unused):
+        raise ValueError(
+            f"write_index: {counted(len(unused), 'name')} without a vector in the "
+            f"index, such as {names.of(unused[:1])[0]!r} with id {unused[0]}; "
+            "names.remove removes names")
 
 
 def section(names):
@@ -191,20 +235,31 @@ def check(is_right, what):
         raise ValueError(f"{what} cannot be right")
 
 
-def holds_beginning(file):
+def holds_beginning(path, file):
     """Whether a section begins in a file, whose end is missing or damaged."""
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         end = end_of_frame(data)
         if end is None:  # FAISS's format: nothing tells where it ends
             return data.find(MAGIC) >= 0
-        rest = data[end:end + len(MAGIC)]
-        return rest != b"" and MAGIC.startswith(rest)
+        if end > len(data):
+            raise VectorFileError(
+                f"{path}: the index is truncated: expected {end:,} bytes, got "
+                f"{len(data):,}")
+        return begins_section(data[end:end + len(MAGIC)])
+
+
+def begins_section(rest):
+    """Whether the bytes behind an index begin a section, perhaps truncated."""
+    return rest != b"" and MAGIC.startswith(rest[:len(MAGIC)])
 
 
 def end_of_frame(data):
-    """The end of the index in a file of faiss_ext's format; otherwise None."""
-    if len(data) < FRAME_HEAD.size or data[:4] not in FILE_MAGICS:
+    """The end of the index in a file of faiss_ext's format; otherwise None. If
+    the file ends before it tells its length, the end of its first fields."""
+    if data[:4] not in FILE_MAGICS:
         return None
+    if len(data) < FRAME_HEAD.size:
+        return FRAME_HEAD.size
     _, _, length = FRAME_HEAD.unpack_from(data)
     checksums = -(-length // 2**20)
     header = FRAME_HEAD.size + 8 * checksums + 8

@@ -31,7 +31,7 @@ def read_ids_or_names(path, part=None, has_names=False, read=read_ids):
     Raises
     ------
     VectorFileError
-        As `read_ids` does. Also if a name is empty or there twice.
+        As `read_ids` does. Also if a name is empty or occurs twice.
     """
     path = Path(path)
     with errors_named(path):
@@ -98,8 +98,8 @@ def checked_names(given):
         if not name:
             raise VectorFileError(f"{given.place(at)}: the name is empty")
         if name in before:
-            raise VectorFileError(f"{given.place(at)}: the name {name!r} is "
-                                  "already in an earlier one")
+            raise VectorFileError(f"{given.place(at)}: the name {name!r} "
+                                  "occurs twice")
         before.add(name)
     return given
 

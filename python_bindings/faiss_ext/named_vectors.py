@@ -4,6 +4,7 @@
 import os
 
 from .fingerprint_files import is_smiles_file, read_fingerprints
+from .molecules import bits_of, canonical
 from .name_files import read_names
 from .out_of_core import takes_packed_bits
 from .vector_files import VectorFileError
@@ -27,10 +28,11 @@ def fingerprints_for(index, names, path, fingerprint=None, skip_errors=False):
                               "fingerprints of packed bits")
     stored = fingerprint_of(names)
     if fingerprint is None and is_smiles_file(path):
-        if stored is None:
+        if stored is None or bits_of(stored) is None:
             raise VectorFileError(
                 f"{path}: the type of the fingerprints in the index is not "
-                "known; give --fingerprint")
+                f"known{'' if stored is None else f', {stored!r}'}; give "
+                "--fingerprint")
         fingerprint = stored
     try:
         read = read_fingerprints(path, fingerprint, skip_errors)
@@ -38,13 +40,22 @@ def fingerprints_for(index, names, path, fingerprint=None, skip_errors=False):
         raise
     except ValueError as error:  # of a type
         raise VectorFileError(f"{path}: {error}") from None
-    if None not in (stored, read.type) and stored != read.type:
+    if are_different(stored, read.type, fingerprint):
         raise VectorFileError(f"{path}: fingerprints of type {read.type!r}, "
                               f"the index has {stored!r}")
     if read.bits != index.d:
         raise VectorFileError(f"{path}: fingerprints of {read.bits:,} bits, "
                               f"the index takes {index.d:,}")
     return read
+
+
+def are_different(stored, type, fingerprint):
+    """Whether fingerprints of a type cannot be compared with those in an index.
+    If nobody can tell the type in the index, --fingerprint decides."""
+    if stored is None or type is None or (
+            fingerprint is not None and bits_of(stored) is None):
+        return False
+    return canonical(stored) != canonical(type)
 
 
 def known_names(names, given):

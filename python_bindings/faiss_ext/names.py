@@ -46,9 +46,9 @@ class Names:
         Parameters
         ----------
         names : list of str
-            The names, none of which is there already.
+            The names, none of which is in use already.
         ids : array_like of int64, optional
-            The id of each name, none of which is there already. By default the
+            The id of each name, none of which is in use already. By default the
             ids that follow the largest one ever used, from 0 on.
 
         Returns
@@ -59,8 +59,8 @@ class Names:
         Raises
         ------
         ValueError
-            If a name is empty, or a name or an id is there already or twice.
-            Nothing is added then.
+            If a name is empty, or a name or an id is already in use or occurs
+            twice. Nothing is added then.
         TypeError
             If a name is not a str, or an id is not an integer.
         """
@@ -102,7 +102,7 @@ class Names:
                         dtype="int64")
 
     def contains(self, names: "Sequence[str] | ArrayLike") -> "NDArray[np.bool_]":
-        """Tells for each of some names or ids whether it is there.
+        """Checks for each of some names or ids whether the table has it.
 
         Parameters
         ----------
@@ -261,10 +261,11 @@ def looked_up(table, keys, absent, where):
 
 
 def check_new(keys, table, noun, where):
-    """Raises ValueError if one of the keys is in a table or is there twice."""
+    """Raises ValueError if one of the keys is in a table or occurs twice."""
     before = set()
     for key in keys:
         if key in table or key in before:
-            raise ValueError(f"{where}: the {noun} {shown(key)} is there "
-                             + ("already" if key in table else "twice"))
+            raise ValueError(
+                f"{where}: the {noun} {shown(key)} "
+                + ("is already in use" if key in table else "occurs twice"))
         before.add(key)

@@ -7,8 +7,8 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .advice import as_kernel
 from .arguments import as_integer, as_matrix, as_names, as_packed
-from .duplicates import PackedRows, as_seed
-from .graphs import as_symmetric_bit_kernel
+from .duplicates import as_seed
+from .packed_rows import PackedRows, as_symmetric_bit_kernel
 from .progress import Steps
 from .sparse_arrays import is_sparse, to_csr
 

@@ -178,8 +178,8 @@ def counting(description, total, show=True, unit="vector"):
             lines(f"{description}: {rate:,.0f} {unit}s/s", done, total)
         yield update
     else:
-        with bar_of_tqdm(tqdm, desc=description, total=total, unit=unit,
-                         unit_scale=True) as shown:
+        with bar_of_tqdm(tqdm, desc=description, total=total,
+                         unit=f" {unit}s", unit_scale=True) as shown:
             yield shown.update
 
 

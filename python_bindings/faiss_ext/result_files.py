@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Results of commands as files: arrays in .npz, lines in .csv and .tsv."""
+"""Results of commands: arrays in .npz and JSON, lines in .csv and .tsv."""
 
 import csv
 import io
@@ -37,6 +37,13 @@ def write_table(file, columns, rows, separator):
     writer = csv.writer(file, delimiter=separator, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(rows)
+
+
+def as_lists(arrays):
+    """Arrays as lists for JSON, which has no NaN: it becomes None."""
+    return {name: (np.where(np.isnan(array), None, array)
+                   if array.dtype.kind == "f" else array).tolist()
+            for name, array in arrays.items()}
 
 
 def as_strings(names):

@@ -180,7 +180,7 @@ def test_maxmin_of_rdkit():
 
 def test_progress_and_interruption(monkeypatch):
     monkeypatch.setattr("faiss_ext.progress.Steps.interval", 0)
-    monkeypatch.setattr("faiss_ext.graphs.BATCH", 100)
+    monkeypatch.setattr("faiss_ext.packed_rows.BATCH", 100)
     told = []
     with faiss_ext.show_progress(lambda *step: told.append(step)):
         faiss_ext.butina_clusters(PACKED, 0.65, packed=True)

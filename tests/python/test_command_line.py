@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """python3 -m faiss_ext: what it prints, its files, its exit status."""
 
+import csv
 import json
 import os
 import re
@@ -73,7 +74,7 @@ def test_an_index_is_built_and_searched(run, folder):
 def test_options_that_exclude_one_another(run, folder):
     run("build", "base.npy", "KFlat(chi2)", "-o", "flat", "--quiet")
     status, _, err = run("search", "flat", "queries.npy", "-k", 10, "--radius", 0.8)
-    assert status == 2 and "--radius: not allowed with argument -k" in err
+    assert status == 2 and "-k and --radius exclude each other" in err
     status, _, err = run("info", "flat", "-d", 64)
     assert status == 2 and "-d is for factory strings" in err
     status, out, _ = run("info", "KFlat(chi2)", "-d", 7)
@@ -178,8 +179,9 @@ def test_ranges_of_binary_indexes_are_integers(run, folder):
         lims, D, I = faiss_ext.read_index_binary(str(folder / "bits")).range_search(bits[:5], radius)
         status, out, _ = run("search", "bits", "few.npy", "--radius", radius)
         assert status == 0 and [len(line.split()) - 1 for line in out.splitlines()] == np.diff(lims.astype(int)).tolist()
-        assert [word.split(":") for line in out.splitlines() for word in line.split()[1:]] == [
-            [str(i), str(int(d))] for i, d in zip(I, D)]
+        order = np.lexsort((D, np.repeat(np.arange(5), np.diff(lims.astype(int)))))  # the nearest first
+        values = [f"{value:.7g}" for value in faiss_ext.kernel_values(index_of(folder / "bits"), D)] if "BK" in string else D.astype(int).astype(str)
+        assert [word.split(":") for line in out.splitlines() for word in line.split()[1:]] == [[str(I[at]), values[at]] for at in order]
         for bad in ("2.5", "nan", "inf", "1e10"):
             status, _, err = run("search", "bits", "few.npy", "--radius", bad)
             assert status == 2 and "expected an integer" in err
@@ -211,7 +213,7 @@ def test_packed_bits_and_ids(run, folder):
     np.save(folder / "nine.npy", bits[:9])
     status, out, _ = run("search", "sets", "nine.npy", "-k", 3)
     assert status == 0
-    assert out.splitlines()[4] == "4: " + " ".join(f"{i}:{d}" for i, d in zip(I[4], D[4]))
+    assert out.splitlines()[4] == "4: " + " ".join(f"{i}:{1 - d / 2**30:.7g}" for i, d in zip(I[4], D[4]))
     status, _, err = run("build", "base.npy", "BKFlat(jaccard)", "-o", "x")
     assert status == 1 and "takes packed bits, uint8, got float32" in err
     status, out, _ = run("info", "BKFlat(jaccard)", "-d", 64)
@@ -280,16 +282,34 @@ def test_vectors_of_npz_and_csv(run, folder):
 
 @pytest.mark.parametrize("words", [("-k", 3), ("--radius", 0.2)])
 def test_results_as_csv(run, folder, words):
-    assert run("build", "base.npy", "KFlat(chi2)", "-o", "exact", "--quiet")[0] == 0
-    for name in ("found.npz", "found.csv"):
-        assert run("search", "exact", "queries.npy", *words, "-o", name)[0] == 0
-    found = np.load(folder / "found.npz")
-    assert (folder / "found.csv").read_text().startswith("query,id,distance\n")
-    table = np.loadtxt(folder / "found.csv", delimiter=",", skiprows=1)
-    counts = np.diff(found["lims"].astype(int)) if "lims" in found else np.full(len(QUERIES), 3)
-    np.testing.assert_array_equal(table[:, 0], np.repeat(np.arange(len(QUERIES)), counts))
-    np.testing.assert_array_equal(table[:, 1], found["I"].ravel())
-    np.testing.assert_allclose(table[:, 2], found["D"].ravel(), rtol=1e-6)
+    for string, metric in (("KFlat(chi2)", "l2"), ("KFlat(chi2)", "ip"), ("AHK64(chi2),BFlat,Refine(KFlat(chi2))", "l2"), ("AHK64(chi2),BFlat", "l2")):
+        if metric == "ip" and "--radius" in words:
+            words = ("--radius", 0.9)
+        assert run("build", "base.npy", string, "-o", "exact", "--metric", metric, "--quiet")[0] == 0
+        for name in ("found.npz", "found.csv", "found.tsv"):
+            assert run("search", "exact", "queries.npy", *words, "-o", name)[0] == 0
+        found = np.load(folder / "found.npz")
+        has_values = "KFlat" in string  # codes have estimates only
+        assert ("similarities" in found) == has_values
+        values = found["similarities" if has_values else "D"].ravel()
+        I = found["I"].ravel()
+        if has_values:
+            index = index_of(folder / "exact")
+            np.testing.assert_array_equal(values, faiss_ext.kernel_values(index, found["D"], found["I"], QUERIES, found["lims"] if "lims" in found else None).ravel())
+        assert (folder / "found.csv").read_text().startswith(f"query,id,{'similarity' if has_values else 'distance'}\n")
+        assert (folder / "found.tsv").read_text() == (folder / "found.csv").read_text().replace(",", "\t")
+        table = np.loadtxt(folder / "found.csv", delimiter=",", skiprows=1)
+        counts = np.diff(found["lims"].astype(int)) if "lims" in found else np.full(len(QUERIES), 3)
+        q_of = np.repeat(np.arange(len(QUERIES)), counts)
+        order = np.lexsort((found["D"].ravel() * (-1 if metric == "ip" else 1), q_of))  # the nearest first
+        np.testing.assert_array_equal(table[:, 0], q_of)
+        np.testing.assert_array_equal(table[:, 1], I[order])
+        np.testing.assert_allclose(table[:, 2], values[order], rtol=1e-6)
+        said = json.loads(run("search", "exact", "queries.npy", *words, "--json")[1])
+        for key in found:
+            np.testing.assert_allclose(np.array(said[key]), found[key], rtol=1e-6)
+        printed = [word.split(":") for line in run("search", "exact", "queries.npy", *words)[1].splitlines() for word in line.split()[1:]]
+        assert [[row[1], row[2]] for row in csv.reader((folder / "found.csv").open())][1:] == printed
 
 
 def test_an_index_comes_from_a_pipe(folder):
@@ -673,12 +693,12 @@ def test_ranges_with_a_filter(run, folder, string, radius):
     ("HKM1(chi2),HNSW8", ("remove", "--ids", "100"), "build the index again"),
     ("HKM1(chi2),HNSW8", ("update", "first.npy", "--ids", "100-108"), "cannot replace vectors"),
     ("HKM1(chi2),HNSW8", ("update", "first.npy", "--ids", "149-157", "--upsert"), "cannot replace vectors"),
-    ("KFlat(chi2)", ("add", "first.npy", "--ids", "149-157"), "149-157: row 0: id 149 is already in use"),
+    ("KFlat(chi2)", ("add", "first.npy", "--ids", "149-157"), "149-157: id 149 is already in use"),
     ("AHK64(chi2),BFlat", ("add", "first.npy", "--ids", "used.csv"), "used.csv: line 3: id 107 is already in use"),
     ("KFlat(chi2)", ("add", "first.npy", "--ids", "1-3"), "1-3: 3 ids, but first.npy has 9 vectors"),
     ("KFlat(chi2)", ("add", "first.npy", "--ids", f"0-{2**63 - 1}"), "9,223,372,036,854,775,808 ids, but"),
-    ("KFlat(chi2)", ("update", "first.npy", "--ids", "145-153"), "row 5: living has no vector with id 150; --upsert adds it"),
-    ("BFlat", ("update", "first.npy", "--ids", "145-153"), "row 5: living has no vector with id 150"),
+    ("KFlat(chi2)", ("update", "first.npy", "--ids", "145-153"), "145-153: living has no vector with id 150; --upsert adds it"),
+    ("BFlat", ("update", "first.npy", "--ids", "145-153"), "145-153: living has no vector with id 150"),
     ("KFlat(chi2)", ("remove", "--ids", "empty.npy"), "empty.npy: it has no ids"),
     ("KFlat(chi2)", ("remove", "--ids", "half.npy"), "half.npy: expected integers as ids, got float64; row 1 is 1.5"),
     ("KFlat(chi2)", ("remove", "--ids", "1,,2"), "1,,2: neither a file nor a list of ids, such as 3,17,20-30"),

@@ -4,6 +4,8 @@
 import csv
 import json
 import os
+import subprocess
+import sys
 from random import Random
 
 import faiss
@@ -100,6 +102,9 @@ def test_results_have_names_and_similarities(run):
     assert found["names"].tolist() == [[NAMES[i] for i in row] for row in I] and np.array_equal(found["I"], I)
     said = json.loads(run("search", "base.index", "queries.fps", "-k", 5, "--json")[1])
     assert said["names"] == found["names"].tolist() and said["D"] == D.tolist()
+    for results in (found, {key: np.array(value) for key, value in said.items()}):
+        assert results["query_names"].tolist() == [NAMES[3], NAMES[55]]
+        np.testing.assert_allclose(results["similarities"], [[K[q, i] for i in row] for q, row in zip((3, 55), I)], atol=1e-6)
 
 
 def test_queries_without_names_and_indexes_without_similarities(run):
@@ -113,7 +118,7 @@ def test_queries_without_names_and_indexes_without_similarities(run):
     run("build", "queries.npy", "BKFlat(jaccard)", "-o", "plain.index", "--quiet")
     fps("queries.fps", [1])
     assert table(run("search", "plain.index", "queries.fps", "-k", 1)[1]) == [["query", "id", "similarity"], [NAMES[1], "1", "1"]]
-    assert run("search", "plain.index", "queries.npy", "-k", 1)[1] == "0: 0:0\n1: 1:0\n"  # as without names
+    assert run("search", "plain.index", "queries.npy", "-k", 1)[1] == "0: 0:1\n1: 1:1\n"
     assert run("search", "plain.index", "queries.npy", "-k", 1, "-o", "plain.tsv")[0] == 0
     assert table(open("plain.tsv").read()) == [["query", "id", "similarity"], ["0", "0", "1"], ["1", "1", "1"]]
 
@@ -133,11 +138,35 @@ def test_thresholds_are_kernel_values(run, string, at):
         assert values == sorted(values, reverse=True)
 
 
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap2,BKFlat(jaccard)", "BFlat,Refine(BKFlat(jaccard))"])
+@pytest.mark.parametrize("k", [1, 4, 100])
+def test_the_nearest_that_reach_a_threshold(run, string, k):
+    built(run, range(50), string)
+    fps("queries.fps", [3, 55, 9])
+    at = float(np.sort(K[3, :50])[-5])  # five reach it
+    words = ("search", "base.index", "queries.fps", "--threshold", at, "-k", k, "-p", "k_factor=100") if "Refine" in string else (
+        "search", "base.index", "queries.fps", "--threshold", at, "-k", k)
+    status, out, err = run(*words)
+    assert status == 0, err
+    for q in (3, 55, 9):
+        expected = np.sort(K[q, :50][K[q, :50] >= at - 1e-9])[::-1][:k]
+        rows = [row for row in table(out)[1:] if row[0] == NAMES[q]]
+        np.testing.assert_allclose([float(row[2]) for row in rows], expected, atol=1e-6)
+        np.testing.assert_allclose([K[q, NAMES.index(row[1])] for row in rows], expected, atol=1e-6)
+    said = json.loads(run(*words, "--json")[1])
+    assert "lims" not in said and np.shape(said["I"]) == (3, k)
+    for ids, names, values in zip(said["I"], said["names"], said["similarities"]):
+        assert names == [None if i < 0 else NAMES[i] for i in ids] and [v is None for v in values] == [i < 0 for i in ids]
+
+
 def test_thresholds_need_kernel_values(run):
     built(run, range(50), "BFlat")
     assert run("search", "base.index", "base.fps", "--threshold", 0.5)[::2] == (
         2, "faiss_ext: --threshold is for indexes with BKFlat; --radius is a distance of any index\n")
     assert run("search", "base.index", "base.fps", "--threshold", 0.5, "-k", 3)[0] == 2
+    assert run("search", "base.index", "base.fps", "--threshold", 0.5, "--radius", 3)[0] == 2
+    assert run("search", "base.index", "base.fps", "--radius", 3, "-k", 3)[::2] == (
+        2, "faiss_ext: -k and --radius exclude each other; --threshold may be combined with -k\n")
     assert run("search", "base.index", "base.fps", "--threshold", -1)[0] == 2
 
 
@@ -152,7 +181,7 @@ def test_names_follow_changes(run, string):
     changed = {NAMES[5]: 50, NAMES[41]: 51, "new": 52}
     faiss_ext.write_fps("changed.fps", BITS[list(changed.values())], list(changed), type=TYPE)
     status, _, err = run("update", "base.index", "changed.fps")
-    assert status == 1 and "row 2: base.index has no vector with the name new; --upsert adds it" in err
+    assert status == 1 and "changed.fps: base.index has no vector with the name 'new'; --upsert adds it" in err
     assert run("update", "base.index", "changed.fps", "--upsert")[1] == "base.index: 2 replaced, 1 added; 44 vectors now\n"
     expected.update(changed)
 
@@ -178,10 +207,86 @@ def test_filters_by_names(run):
         file.write("\n".join([NAMES[7], "nobody", NAMES[30]]))
     fps("queries.fps", [3])
     status, out, err = run("search", "base.index", "queries.fps", "--filter", "allowed.txt")
-    assert status == 0 and {row[1] for row in table(out)[1:]} == {NAMES[7], NAMES[30]} and "1 names in allowed.txt are not in the index" in err
+    assert status == 0 and {row[1] for row in table(out)[1:]} == {NAMES[7], NAMES[30]} and "1 name in allowed.txt is not in the index" in err
     assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "7,30")[1])[1:]} == {NAMES[7], NAMES[30]}
     np.save("mask.npy", np.arange(50) == 30)
     assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "mask.npy")[1])[1:]} == {NAMES[30]}
+
+
+def test_names_on_the_command_line(run):
+    built(run, range(40))
+    fps("queries.fps", [3])
+    plain = NAMES[1:4]  # without commas
+    status, out, err = run("search", "base.index", "queries.fps", "--filter", ",".join(plain))
+    assert status == 0 and {row[1] for row in table(out)[1:]} == set(plain) and "not in the index" not in err
+    assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "3,5")[1])[1:]} == {NAMES[3], NAMES[5]}  # ids
+    np.save("new.npy", BITS[40:42])
+    assert run("add", "base.index", "new.npy", "--ids", "aspirin, ibuprofen")[0] == 0
+    assert names_in().of([40, 41]).tolist() == ["aspirin", "ibuprofen"]
+    np.save("one.npy", BITS[50:51])
+    assert run("update", "base.index", "one.npy", "--ids", "aspirin")[1].startswith("base.index: 1 replaced, 0 added")
+    assert np.array_equal(index_of("base.index").reconstruct_batch([40]), BITS[50:51])
+    assert run("remove", "base.index", "--ids", f"ibuprofen,{NAMES[1]}")[1] == "base.index: 2 removed, 0 not found; 40 vectors now\n"
+    before = open("base.index", "rb").read()
+    for words, message in (
+            (("remove", "base.index", "--ids", "aspirin,nobody"), "aspirin,nobody: the index has no vector with the name 'nobody', and there is no file of this name"),
+            (("search", "base.index", "queries.fps", "--filter", "nobody"), "nobody: the index has no vector with the name 'nobody'"),
+            (("update", "base.index", "new.npy", "--ids", "aspirin,nobody"), "aspirin,nobody: base.index has no vector with the name 'nobody'; --upsert adds it"),
+            (("update", "base.index", "new.npy", "--ids", "aspirin,aspirin"), "aspirin,aspirin: the name 'aspirin' occurs twice"),
+            (("add", "base.index", "new.npy", "--ids", "aspirin,new"), "aspirin,new: the name 'aspirin' is already in use"),
+            (("add", "base.index", "new.npy", "--ids", "new"), "new: 1 name, but new.npy has 2 vectors"),
+            (("remove", "base.index", "--ids", "aspirin,,"), "the name is empty"),
+            (("remove", "base.index", "--ids", "gone.txt"), "gone.txt: neither a file nor a list of ids")):
+        status, out, err = run(*words)
+        assert status == 1 and out == "" and message in err, err
+    assert open("base.index", "rb").read() == before
+    np.save("plain.npy", BITS[:5])
+    run("build", "plain.npy", "BKFlat(jaccard)", "-o", "plain.index", "--quiet")
+    assert "aspirin: neither a file nor a list of ids" in run("remove", "plain.index", "--ids", "aspirin")[2]
+
+
+def piped(data, *words):
+    """A command in a process of its own, which reads the bytes from a pipe."""
+    return subprocess.run([sys.executable, "-m", "faiss_ext", *map(str, words)], input=data, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def test_fingerprints_and_indexes_from_pipes(run):
+    built(run)
+    base, index = (open(name, "rb").read() for name in ("base.fps", "base.index"))
+    done = piped(base, "build", "-", "BKFlat(jaccard)", "--format", "fps", "-o", "piped.index", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert open("piped.index", "rb").read() == index
+    fps("queries.fps", [3, 55])
+    queries = open("queries.fps", "rb").read()
+    expected = run("search", "base.index", "queries.fps", "-k", 3)[1]
+    for data, words in ((queries, ("base.index", "-", "--format", "fps")), (index, ("/dev/stdin", "queries.fps"))):
+        done = piped(data, "search", *words, "-k", 3)
+        assert done.returncode == 0 and done.stdout.decode() == expected, done.stderr
+    assert b"50 names" in piped(index, "info", "/dev/stdin").stdout
+    fps("new.fps", [50])
+    assert b"1 added" in piped(open("new.fps", "rb").read(), "add", "base.index", "-", "--format", "fps").stdout
+    assert NAMES[50] in names_in()
+    done = piped(base, "duplicates", "-", "--format", "fps", "--threshold", 0.4, "--quiet")
+    assert done.stdout.decode() == run("duplicates", "base.fps", "--threshold", 0.4, "--quiet")[1]
+    for data, words, status, message in (
+            (queries + b"zz\tx\n", ("search", "base.index", "-", "--format", "fps"), 1, b"/dev/stdin.fps: line "),
+            (b"", ("search", "base.index", "-", "--format", "fps"), 1, b"/dev/stdin.fps: it has no fingerprints"),
+            (b"", ("search", "base.index", "queries.fps", "--format", "fps"), 2, b"give one of the files as -"),
+            (queries, ("add", "base.index", "-"), 2, b"- is not a file: only fingerprints and SMILES are read from standard input, with --format"),
+            (queries, ("search", "base.index", "-"), 2, b"with --format"),
+            (index[:-1], ("info", "/dev/stdin"), 1, b"/dev/stdin: the names behind the index are truncated or damaged"),
+            (index[:-1] + b"x", ("search", "/dev/stdin", "queries.fps"), 1, b"/dev/stdin: the names behind the index are")):
+        done = piped(data, *words)
+        assert done.returncode == status and message in done.stderr, done.stderr
+
+
+def test_molecules_from_a_pipe(run):
+    pytest.importorskip("rdkit")
+    data = b"CCO ethanol\nCC(=O)Oc1ccccc1C(=O)O aspirin\n"
+    done = piped(data, "build", "-", "BKFlat(jaccard)", "--format", "smi", "-o", "base.index", "--fingerprint", "ecfp4:128", "--quiet")
+    assert done.returncode == 0 and names_in().about == {"fingerprint": "morgan2:128"}, done.stderr
+    done = piped(data, "search", "base.index", "-", "--format", "smi", "-k", 1)
+    assert table(done.stdout.decode())[1:] == [["ethanol", "ethanol", "1"], ["aspirin", "aspirin", "1"]]
 
 
 def test_names_for_other_vectors(run):
@@ -217,7 +322,7 @@ def test_names_in_arrays_of_packed_bits(run):
     assert index.reconstruct_batch(names.ids([NAMES[51], "more"])).tolist() == BITS[[3, 4]].tolist()
     np.savez("x.npz", x=X[:5], names=NAMES[:5])  # vectors that are not bits
     assert run("build", "x.npz", "KFlat(chi2)", "-o", "x.index", "--quiet")[0] == 0 and faiss_ext.read_names("x.index") is None
-    for wrong, message in ((NAMES[:49], "bad.npz: 49 names of 50 fingerprints"), (["a"] * 50, "bad.npz: row 1: the name 'a' is already"), (range(50), "expected strings")):
+    for wrong, message in ((NAMES[:49], "bad.npz: 49 names for 50 fingerprints"), (["a"] * 50, "bad.npz: row 1: the name 'a' occurs twice"), (range(50), "expected strings")):
         np.savez("bad.npz", codes=BITS[:50], names=wrong)
         status, _, err = run("build", "bad.npz", "BKFlat(jaccard)", "-o", "bad.index", "--quiet")
         assert status == 1 and message in err and not os.path.exists("bad.index")
@@ -238,7 +343,7 @@ def test_ids_beside_the_names_of_a_file(run):
 def test_lines_with_errors(run, tmp_path):
     fps("bad.fps", range(4))
     with open("bad.fps", "a") as file:
-        file.write(f"zz\tx\n{'00' * 8}\t{NAMES[2]}\n{'00' * 8}\tlast\n" + "\n" * 7)
+        file.write(f"zz\tx\n{'00' * 8}\t{NAMES[2]}\n{'00' * 8}\tlast\n" + "\n" * 6 + "yy\tx\n\n\n")
     status, out, err = run("build", "bad.fps", "BKFlat(jaccard)", "-o", "bad.index", "--quiet")
     assert status == 1 and out == "" and "bad.fps: line 9: expected pairs of hex digits" in err
     status, out, err = run("build", "bad.fps", "BKFlat(jaccard)", "-o", "bad.index", "--quiet", "--skip-errors")
@@ -270,7 +375,7 @@ def test_lines_with_errors(run, tmp_path):
     (("build", "base.fps", "BKFlat(jaccard)", "-o", "x.index", "--ids", "names.txt"), 1, "names.txt: 2 names, but base.fps has 50 vectors"),
     (("build", "base.fps", "BKFlat(jaccard)", "-o", "gone/x.index"), 1, "there is no folder"),
     (("build", "gone.fps", "BKFlat(jaccard)", "-o", "x.index"), 1, "gone.fps: cannot be read"),
-    (("build", "twice.npy", "BKFlat(jaccard)", "-o", "x.index", "--ids", "twice.txt"), 1, "line 2: the name 'a' is already"),
+    (("build", "twice.npy", "BKFlat(jaccard)", "-o", "x.index", "--ids", "twice.txt"), 1, "line 2: the name 'a' occurs twice"),
     (("search", "vectors.index", "base.fps"), 1, "base.fps: the index takes vectors, and not fingerprints"),
     (("search", "plain.index", "a.smi"), 1, "a.smi: the type of the fingerprints in the index is not known; give --fingerprint"),
     (("search", "damaged.index", "base.fps"), 1, "damaged.index: the names behind the index are truncated or damaged"),
@@ -366,6 +471,48 @@ def test_duplicates_have_names(run, words):
     assert np.load("found.npz")["names"].tolist() == NAMES[:50]
 
 
+@pytest.mark.parametrize("kernel", ["jaccard", "hamming"])
+def test_clusters_have_names(run, kernel):
+    fps("base.fps", range(50))
+    at = 0.4 if kernel == "jaccard" else 0.8
+    words = ("clusters", "base.fps", "--threshold", at, "--kernel", kernel, "--quiet")
+    labels, clusters = faiss_ext.butina_clusters(BITS[:50], at, kernel, packed=True, names=NAMES[:50])
+    assert 1 < len(clusters) < 50
+    expected = [[name, str(label), cluster[0]] for label, cluster in enumerate(clusters) for name in cluster]
+    status, out, err = run(*words)
+    assert status == 0 and out.splitlines() == ["\t".join(row) for row in expected] and f"{len(clusters)} clusters of 50 vectors" in err
+    assert run(*words, "-o", "found.tsv")[0] == 0
+    assert table(open("found.tsv", encoding="utf-8").read()) == [["vector", "cluster", "centre"], *expected]
+    assert run(*words, "-o", "found.npz")[0] == 0
+    found = np.load("found.npz")
+    assert found["labels"].tolist() == labels.tolist() and found["names"][found["centres"]].tolist() == [cluster[0] for cluster in clusters]
+    np.save("base.npy", BITS[:50])
+    said = json.loads(run("clusters", "base.npy", "--packed", "--threshold", at, "--kernel", kernel, "--quiet", "--json")[1])
+    assert said["labels"] == labels.tolist() and said["n"] == 50 and "names" not in said
+    np.save("x.npy", X[:50])
+    out = run("clusters", "x.npy", "--kernel", "cosine", "--threshold", 0.9, "--quiet")[1]
+    labels, centres = faiss_ext.butina_clusters(X[:50], 0.9, "cosine")
+    assert sorted(line.split() for line in out.splitlines()) == sorted([str(i), str(c), str(centres[c])] for i, c in enumerate(labels))
+
+
+def test_picks_have_names(run):
+    fps("base.fps", range(50))
+    for words, options in (((), {}), (("--seed", 7), {"seed": 7}), (("--first", 4, "--kernel", "dice"), {"first": 4, "kernel": "dice"})):
+        picks, values = faiss_ext.maxmin_picks(BITS[:50], 8, packed=True, names=NAMES[:50], **options)
+        status, out, err = run("picks", "base.fps", 8, *words, "--quiet")
+        assert status == 0 and [line.split("\t") for line in out.splitlines()] == [[n, f"{v:.7g}"] for n, v in zip(picks, values)] and "8 picks of 50 vectors" in err
+    assert run("picks", "base.fps", 8, "--quiet", "-o", "found.tsv")[0] == 0
+    rows = table(open("found.tsv", encoding="utf-8").read())
+    assert rows[0] == ["vector", "similarity"] and len(rows) == 9
+    assert json.loads(run("picks", "base.fps", 8, "--quiet", "-o", "found.npz", "--json")[1])["picks"] == 8
+    found = np.load("found.npz")
+    assert [row[0] for row in rows[1:]] == found["names"][found["picks"]].tolist()
+    for words, status, message in ((("base.fps", 51), 1, "n_picks is 51, expected an integer from 1 to 50"), (("base.fps", 0), 2, "from 1"), (("base.fps", 3, "--first", 50), 1, "first is 50"),
+                                   (("base.fps", 3, "--kernel", "russellrao"), 1, "varies"), (("base.fps", 3, "-o", "x.txt"), 2, "must be an .npz, .csv or .tsv file")):
+        found = run("picks", *words, "--quiet")
+        assert found[0] == status and message in found[2] and "Traceback" not in found[2]
+
+
 def test_molecules(run, tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.smi").write_text("CCO ethanol\nc1ccccc1 benzene\nCC(=O)Oc1ccccc1C(=O)O aspirin\nCn1cnc2c1c(=O)n(C)c(=O)n2C caffeine\n")
@@ -382,8 +529,47 @@ def test_molecules(run, tmp_path):
     (tmp_path / "new.smi").write_text("CCN ethylamine\nXX bad\n")
     assert "new.smi: line 2: invalid SMILES 'XX'" in run("add", "m.index", "new.smi")[2]
     status, out, err = run("add", "m.index", "new.smi", "--skip-errors")
-    assert status == 0 and "1 added" in out and "1 lines skipped" in err and "ethylamine" in names_in("m.index")
+    assert status == 0 and "1 added" in out and "1 line skipped" in err and "ethylamine" in names_in("m.index")
     assert run("duplicates", "m.smi", "--threshold", 0.99)[1] == ""
+
+
+CHEMFP = "RDKit-Morgan/1 radius=2 fpSize=64 useFeatures=0 useChirality=0 useBondTypes=1"
+
+
+def test_types_of_chemfp(run):
+    fps("base.fps", range(50), CHEMFP)
+    assert run("build", "base.fps", "BKFlat(jaccard)", "-o", "base.index", "--quiet")[0] == 0
+    for type in (CHEMFP, "morgan2:64", "ecfp4:64", None):
+        fps("q.fps", [3], type)
+        assert table(run("search", "base.index", "q.fps", "-k", 1)[1])[1] == [NAMES[3], NAMES[3], "1"]
+    fps("q.fps", [3], CHEMFP.replace("radius=2", "radius=3"))
+    assert run("search", "base.index", "q.fps", "-k", 1)[0] == 1
+    for type, status in (("morgan2:64", 0), ("ecfp4:64", 0), (CHEMFP, 0), ("ecfp6:64", 1), ("mine", 1)):
+        assert run("search", "base.index", "q.fps", "-k", 1, "--fingerprint", type)[0] == status
+    fps("new.fps", [50], "ecfp4:64")
+    assert run("add", "base.index", "new.fps")[0] == 0 and run("update", "base.index", "new.fps", "--fingerprint", "ecfp4:64")[0] == 0
+
+
+def test_unknown_types(run, tmp_path):
+    """Only the type given on the command line is trusted."""
+    fps("base.fps", range(50), "mine a=1")
+    assert run("build", "base.fps", "BKFlat(jaccard)", "-o", "base.index", "--quiet")[0] == 0
+    assert run("search", "base.index", "base.fps", "-k", 1)[0] == 0
+    fps("q.fps", [3], "mine a=2")
+    assert run("search", "base.index", "q.fps", "-k", 1)[0] == 1
+    assert run("search", "base.index", "q.fps", "-k", 1, "--fingerprint", "mine a=2")[0] == 0
+    (tmp_path / "q.smi").write_text("CCO a\n")
+    status, _, err = run("search", "base.index", "q.smi")
+    assert status == 1 and "q.smi: the type of the fingerprints in the index is not known, 'mine a=1'; give --fingerprint" in err
+
+
+def test_molecules_for_an_index_of_chemfp(run, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "a.fps").write_text("#FPS1\n#num_bits=128\n#type=RDKit-Morgan/2 fpSize=128 radius=3 useFeatures=0\n20800008808000000700420010020400\tphenol\n")
+    (tmp_path / "q.smi").write_text("Oc1ccccc1 the same\n")
+    assert run("build", "a.fps", "BKFlat(jaccard)", "-o", "a.index", "--quiet")[0] == 0
+    for words in ((), ("--fingerprint", "ecfp6:128")):
+        assert table(run("search", "a.index", "q.smi", "-k", 1, *words)[1])[1:] == [["the same", "phenol", "1"]]
 
 
 def test_recommendations_for_packed_bits(run):

@@ -281,9 +281,9 @@ def test_vectors_that_stay_in_their_file(tmp_path):
 
 
 def test_names_behind_an_index(tmp_path):
-    index = faiss_ext.index_binary_factory(64, "BKFlat(jaccard)")
+    index = faiss_ext.index_binary_factory(64, "IDMap,BKFlat(jaccard)")
     names = faiss_ext.Names()
-    names.add(["ab", "é"], ids=[9, 3])
+    index.add_with_ids(np.eye(2, 8, dtype="uint8"), names.add(["ab", "é"], ids=[9, 3]))
     names.about["fingerprint"] = "maccs"
     faiss_ext.write_index(index, tmp_path / "with.index", names=names)
     faiss.write_index_binary(index, str(tmp_path / "alone.index"))

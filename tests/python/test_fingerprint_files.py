@@ -6,7 +6,7 @@ import gzip
 import faiss_ext
 import numpy as np
 import pytest
-from faiss_ext import Fingerprints, fingerprint_batches, read_fingerprints, write_fps
+from faiss_ext import molecules, Fingerprints, fingerprint_batches, read_fingerprints, write_fps
 from faiss_ext.vector_files import VectorFileError
 from hypothesis import given, settings, strategies as st
 
@@ -106,6 +106,24 @@ def test_a_truncated_or_damaged_gz(write, tmp_path):
             read_fingerprints(tmp_path / "a.fps.gz", skip_errors=True)
 
 
+@pytest.mark.parametrize("name", ["a.fps", "a.fps.gz"])
+@pytest.mark.parametrize("header, bits", [("", 16), ("#FPS1\n", 16), ("#FPS1\r\n#num_bits=13\n", 13)])
+def test_a_mark_and_empty_lines_around_fingerprints(write, name, header, bits):
+    check(read_fingerprints(write(name, f"\ufeff{header}ff00\ta\n0f00\tb\n\n\r\n \n")), ["ff00", "0f00"], ["a", "b"], bits)
+    for number, gap in enumerate(("\n", "\n\n"), 1):
+        with pytest.raises(VectorFileError, match="line [234]: it is empty"):
+            read_fingerprints(write(name, f"{header}ff00\ta\n{gap}0f00\tb\n"))
+        read = read_fingerprints(write(name, f"{header}ff00\ta\n{gap}0f00\tb\n"), skip_errors=True)
+        assert read.names == ["a", "b"] and len(read.skipped) == number
+
+
+@pytest.mark.parametrize("first", ["#FPS2", "#FPS10", "#FPS"])
+def test_other_versions_of_the_format(write, first):
+    for skip in (False, True):
+        with pytest.raises(VectorFileError, match=f"a.fps: line 1: unknown version of the format, expected #FPS1, got '{first}'"):
+            read_fingerprints(write("a.fps", first + "\nff\ta\n"), skip_errors=skip)
+
+
 def test_files_are_read_in_batches(write):
     path = write("a.fps", "#type=mine\n" + "".join(f"{i:04x}\tn{i}\n" for i in range(25)) + "x\ty\n")
     batches = list(fingerprint_batches(path, skip_errors=True, batch=10))
@@ -152,7 +170,7 @@ def test_any_fingerprints_are_read_as_written(tmp_path_factory, content, type, n
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ((np.zeros((2, 2), "uint8"), ["a"]), ValueError, "1 names of 2 fingerprints"), ((np.zeros((1, 2), "uint8"), ["a"], 17), ValueError, "bits is 17, expected from 9 to 16"),
+    ((np.zeros((2, 2), "uint8"), ["a"]), ValueError, "1 name for 2 fingerprints"), ((np.zeros((1, 2), "uint8"), ["a"], 17), ValueError, "bits is 17, expected from 9 to 16"),
     ((np.zeros((1, 2), "uint8"), ["a"], 8), ValueError, "bits is 8"), ((np.array([[0, 0], [0, 2]], "uint8"), ["a", "b"], 14), ValueError, "beyond the 14 bits is set in fingerprint 1"),
     ((np.zeros((1, 2)), ["a"]), TypeError, "expected codes"), ((np.zeros(2, "uint8"), ["a", "b"]), ValueError, "expected codes of shape"),
     ((np.zeros((1, 2), "uint8"), ["a\tb"]), ValueError, "a name is"), ((np.zeros((1, 2), "uint8"), ["a\nb"]), ValueError, "a name is"),
@@ -180,7 +198,7 @@ def test_packed_bits_of_numpy(tmp_path, names):
 
 
 @pytest.mark.parametrize("arrays, message", [
-    ({"x": np.zeros((2, 2))}, "array of float64"), ({"x": np.zeros((2, 2), "uint8"), "names": ["a"]}, "1 names of 2 fingerprints"),
+    ({"x": np.zeros((2, 2))}, "array of float64"), ({"x": np.zeros((2, 2), "uint8"), "names": ["a"]}, "1 name for 2 fingerprints"),
     ({"x": np.zeros((2, 2), "uint8"), "names": [1, 2]}, "expected strings in the array 'names', got int64"),
     ({"x": np.zeros(2, "uint8")}, "no array of two dimensions"), ({"x": np.zeros((0, 2), "uint8")}, "it has no fingerprints")])
 def test_arrays_that_are_no_fingerprints(tmp_path, arrays, message):
@@ -222,6 +240,23 @@ def test_bits_are_those_of_rdkits_functions(write, fingerprint, of_chem):
         assert fingerprint == "torsion:2048" or any(expected)
 
 
+@pytest.mark.parametrize("line, name", [
+    ("CCO\tone\t12.5", "one"), ("CCO\tone two\t12.5\tx", "one two"), ("CCO one two", "one two"), ("CCO one\t12.5", "one"), ("CCO \t one \t2", "one"),
+    ("CCO\t\t12.5", "CCO"), ("CCO\t", "CCO"), ("  CCO  one  ", "one"), ("CCO", "CCO")])
+def test_columns_of_molecules(write, line, name):
+    pytest.importorskip("rdkit")
+    for end in ("", "\n", "\r\n"):
+        assert read_fingerprints(write("a.smi", line + end), "morgan2:64").names == [name]
+
+
+def test_a_mark_and_empty_lines_around_molecules(write):
+    pytest.importorskip("rdkit")
+    read = read_fingerprints(write("a.smi", "\ufeffCCO one\nCCN two\n\n \t\n\r\n"), "morgan2:64")
+    assert read.names == ["one", "two"] and read.skipped == []
+    with pytest.raises(VectorFileError, match="a.smi: line 2: it is empty"):
+        read_fingerprints(write("a.smi", "CCO one\n\nCCN two\n"), "morgan2:64")
+
+
 def test_invalid_molecules_are_quiet(write, capfd):
     pytest.importorskip("rdkit")
     path = write("a.smi", b"CCO a\nC1CC b\n\nnonsense c\n\xff d\nCCN \xff\nCCC e\n")
@@ -235,9 +270,38 @@ def test_invalid_molecules_are_quiet(write, capfd):
 
 def test_types_of_molecules(write):
     path = write("a.smi", MOLECULES)
-    for bad in ("ecfp4", "morgan2", "morgan2:0", "morgan:2048", "maccs:166", "morgan2:2048 ", "MACCS"):
+    for bad in ("ecfp5", "ecfp:1024", "morgan2:", "morgan2:0", "morgan:2048", "maccs:166", "morgan2:2048 ", "MACCS"):
         with pytest.raises(ValueError, match="fingerprint: unknown type .* expected one such as morgan2:2048"):
             read_fingerprints(path, bad)
+
+
+@pytest.mark.parametrize("type, expected", [
+    ("ecfp4", "morgan2:2048"), ("ecfp6", "morgan3:2048"), ("ecfp4:1024", "morgan2:1024"), ("morgan2", "morgan2:2048"), ("morgan3", "morgan3:2048"),
+    ("rdkit", "rdkit:2048"), ("atompair", "atompair:2048"), ("torsion", "torsion:2048"), ("torsion:64", "torsion:64"), ("maccs", "maccs"),
+    ("RDKit-Morgan/1 radius=2 fpSize=2048 useFeatures=0 useChirality=0 useBondTypes=1", "morgan2:2048"),
+    ("RDKit-Morgan/2 fpSize=128 radius=3 useFeatures=0", "morgan3:128"), ("RDKit-MACCS166/2", "maccs"),
+    ("RDKit-Fingerprint/2 minPath=1 maxPath=7 fpSize=512 nBitsPerHash=2 useHs=1", "rdkit:512"),
+    ("RDKit-AtomPair/2 fpSize=2048 minLength=1 maxLength=30", "atompair:2048"), ("RDKit-Torsion/2 fpSize=2048 targetSize=4", "torsion:2048"),
+    *((unknown, unknown) for unknown in (
+        "", "mine", "RDKit-Morgan/1", "RDKit-Morgan/1 radius=2", "RDKit-Morgan/1 radius=10 fpSize=2048", "RDKit-Morgan/1 radius=2 fpSize=0x",
+        "RDKit-Morgan/1 radius=2 fpSize=2048 useFeatures=1 useChirality=0 useBondTypes=1", "RDKit-Morgan/1 radius=2 fpSize=2048 fromAtoms=1",
+        "RDKit-Fingerprint/1 fpSize=2048", "RDKit-Fingerprint/2 minPath=1 maxPath=7 fpSize=2048 nBitsPerHash=4 useHs=1", "RDKit-MACCS166/1",
+        "RDKit-AtomPair/2 fpSize=2048 minLength=1 maxLength=9", "OpenBabel-FP2/1"))])
+def test_names_of_types(type, expected):
+    assert molecules.canonical(type) == expected
+    assert molecules.bits_of(type) == (166 if expected == "maccs" else None if type == expected and ":" not in type else int(expected.split(":")[1]))
+
+
+# of chemfp 5.1, with RDKit 2025.09.4
+OF_CHEMFP = "#FPS1\n#num_bits=128\n#type=RDKit-Morgan/2 fpSize=128 radius=3 useFeatures=0\n20800008808000000700420010020400\tphenol\n"
+
+
+def test_rdkit_computes_the_bits_of_chemfp(write):
+    pytest.importorskip("rdkit")
+    read = read_fingerprints(write("a.fps", OF_CHEMFP))
+    for type in (read.type, "ecfp6:128", "morgan3:128"):
+        computed = read_fingerprints(write("a.smi", "c1ccccc1O phenol\n"), type)
+        assert np.array_equal(computed.codes, read.codes) and (computed.names, computed.bits, computed.type) == (["phenol"], 128, "morgan3:128")
 
 
 def test_molecules_need_rdkit(write, monkeypatch):

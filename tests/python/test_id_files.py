@@ -50,7 +50,7 @@ def test_files(write, name, data, part):
     ("i.npy", np.array([1., np.nan, 2.5]), None, "expected integers as ids, got float64; row 1 is nan"),
     ("i.npy", np.array([1., 2.5]), None, "row 1 is 2.5"), ("i.npy", np.array([1., 2.]), None, "got float64"),
     ("i.npy", np.array([True, False]), None, "got bool"),
-    ("i.npy", np.array([4, -1, -1]), None, "row 1: the id is -1"), ("i.npy", np.array([4, 5, 6, 5]), None, "row 3: id 5 is already"),
+    ("i.npy", np.array([4, -1, -1]), None, "row 1: the id is -1"), ("i.npy", np.array([4, 5, 6, 5]), None, "row 3: id 5 occurs twice"),
     ("i.npy", np.array([1, 2**63], dtype="uint64"), None, "row 1: id 9223372036854775808 is too large"),
     ("i.npy", np.ones((3, 2), int), None, "array of one dimension, got shape (3, 2)"), ("i.npy", np.int64(4), None, "got shape ()"),
     ("i.npy", np.ones(0, int), None, "it has no ids"), ("i.npy", np.ones(2, int), "a", "has no part 'a'"), ("i.npy", b"123", None, "npy file"),
@@ -60,7 +60,7 @@ def test_files(write, name, data, part):
     ("i.txt", "", None, "empty file"), ("i.csv", "id\n", None, "it has no ids"), ("i.csv", "id\n\n3\n2.5\n", None, "line 4: expected an integer as id, got '2.5'"),
     ("i.txt", "1 2\n3\n", None, "line 1: expected an integer as id, got '1 2'"), ("i.txt", "NA\n3\n", None, "line 1: expected an integer"),
     ("i.txt", "1\nnan\n", None, "line 2: expected an integer as id, got 'nan'"), ("i.txt", "1\n1e3\n", None, "line 2: expected an integer"),
-    ("i.txt", "1\n\n-1\n", None, "line 3: the id is -1"), ("i.txt", "8\n9\n\n8\n", None, "line 4: id 8 is already"),
+    ("i.txt", "1\n\n-1\n", None, "line 3: the id is -1"), ("i.txt", "8\n9\n\n8\n", None, "line 4: id 8 occurs twice"),
     ("i.txt", "1\n9223372036854775808\n", None, "line 2: id 9223372036854775808 does not fit"), ("i.txt", "1\n" + "9" * 5000, None, "does not fit"),
     ("i.csv", "1,2\n3,4\n", None, "an id per line, got 2 columns without names"), ("i.csv", "a,b\n3,4\n", None, "which column? It has a, b"),
     ("i.csv", "a,b\n3,4\n", "c", "no column 'c' in it; it has a, b"), ("i.csv", "a,b\n3,4\n5\n", "a", "line 3: expected 2 words separated by ','"),
@@ -90,7 +90,7 @@ def test_lists(text, ids):
 def test_wrong_lists():
     for text in ("", "3,", "-1", "1-", "ids.npy", "3 4", "a-b"):
         assert listed_ids(text) is None
-    for text, message in (("5-4", "a range of ids is LOW-HIGH"), ("3,1-4", "id 3 is there twice"), (str(2**63), "the largest id is"),
+    for text, message in (("5-4", "a range of ids is LOW-HIGH"), ("3,1-4", "id 3 occurs twice"), (str(2**63), "the largest id is"),
                           ("0-999999999999,5", "more than 100,000,000 ids")):
         with pytest.raises(ValueError, match=message):
             listed_ids(text)

@@ -39,7 +39,7 @@ def test_integers_may_be_names_of_an_index(write):  # noqa: F811
 
 
 @pytest.mark.parametrize("name, data, message", [
-    ("n.txt", "a\nb\n\na\n", "line 4: the name 'a' is already in an earlier one"), ("n.csv", 'a\n""\n"b"\nb\n', "line 4: the name 'b'"),
+    ("n.txt", "a\nb\n\na\n", "line 4: the name 'a' occurs twice"), ("n.csv", 'a\n""\n"b"\nb\n', "line 4: the name 'b'"),
     ("n.npy", np.array(["a", "", "b"]), "row 1: the name is empty"), ("n.txt", "1\n2\nb\n", "line 3: expected an integer as id, got 'b'"),
     ("n.csv", "a,b\nc,d\n", "which column? It has a, b"), ("n.npy", np.array([1.5]), "expected integers as ids"), ("n.txt", "", "empty file"),
     ("n.txt", b"a\n\xff\n", "txt file"), ("n.fps", "a", "unknown kind of file of ids"), ("n.parquet", {"n": ["a", None]}, "row 1: the name is empty")])

@@ -122,10 +122,10 @@ def test_large_and_negative_ids():
 
 
 @pytest.mark.parametrize("call, error, message", [
-    (lambda n: n.add(["x", "x"]), ValueError, "Names.add: the name 'x' is there twice"),
-    (lambda n: n.add(["x", "CHEMBL3"]), ValueError, "the name 'CHEMBL3' is there already"),
-    (lambda n: n.add(["x", "y"], ids=[300, 300]), ValueError, "the id 300 is there twice"),
-    (lambda n: n.add(["x", "y"], ids=[300, 7]), ValueError, "the id 7 is there already"),
+    (lambda n: n.add(["x", "x"]), ValueError, "Names.add: the name 'x' occurs twice"),
+    (lambda n: n.add(["x", "CHEMBL3"]), ValueError, "the name 'CHEMBL3' is already in use"),
+    (lambda n: n.add(["x", "y"], ids=[300, 300]), ValueError, "the id 300 occurs twice"),
+    (lambda n: n.add(["x", "y"], ids=[300, 7]), ValueError, "the id 7 is already in use"),
     (lambda n: n.add(["x"], ids=[-1]), ValueError, "an id is -1"), (lambda n: n.add(["x"], ids=[1, 2]), ValueError, "expected 1 ids"),
     (lambda n: n.add(["x"], ids=[0.5]), TypeError, "must be integers"), (lambda n: n.add(["x", ""]), ValueError, "a name is empty"),
     (lambda n: n.add("abc"), TypeError, "expected a list of names, got 'abc'"), (lambda n: n.add(["x", b"y"]), TypeError, "must be str, got b'y'"),
@@ -134,8 +134,8 @@ def test_large_and_negative_ids():
     (lambda n: n.add(np.array("abc")), TypeError, "expected a list of names, got 'abc'"), (lambda n: n.remove(3), ValueError, r"expected ids of shape .* write \[3\]"), (lambda n: n.ids(["CHEMBL3", "gone"]), ValueError, "there is no name 'gone'"),
     (lambda n: n.of([3, 300]), ValueError, "no name has the id 300"), (lambda n: n.of([0.5]), TypeError, "must be integers"),
     (lambda n: n.remove(["CHEMBL3", "gone"]), ValueError, "there is no name 'gone'"), (lambda n: n.remove([3, 300]), ValueError, "no name has the id 300"),
-    (lambda n: n.remove(["CHEMBL3", "CHEMBL3"]), ValueError, "the name 'CHEMBL3' is there twice"), (lambda n: n.remove("CHEMBL3"), TypeError, "expected a list of names"),
-    (lambda n: n.remove([3, 3]), ValueError, "the id 3 is there twice")])
+    (lambda n: n.remove(["CHEMBL3", "CHEMBL3"]), ValueError, "the name 'CHEMBL3' occurs twice"), (lambda n: n.remove("CHEMBL3"), TypeError, "expected a list of names"),
+    (lambda n: n.remove([3, 3]), ValueError, "the id 3 occurs twice")])
 def test_errors_change_nothing(call, error, message):
     names = of()
     with pytest.raises(error, match=message):
@@ -176,7 +176,7 @@ def test_an_index_and_its_names_share_a_file(tmp_path, string):
     binary = string in STRINGS
     x = BITS if binary else X[:300]
     index = made(string, x)
-    names = of(ids=np.random.default_rng(0).permutation(1000)[:300])
+    names = of(ids=np.random.default_rng(0).permutation(300))
     faiss_ext.write_index(index, path, names=names)
     (faiss.write_index_binary if binary else faiss.write_index)(index, str(tmp_path / "alone.index"))
     assert read_names(path) == names and read_names(tmp_path / "alone.index") is None
@@ -198,22 +198,25 @@ def test_any_names_are_read_as_written(tmp_path_factory, pairs, about):
     pairs = dict(zip(pairs, dict.fromkeys(pairs.values())))  # of equal ids, one
     names = of(list(pairs), ids=list(pairs.values()))
     names.about = about
-    faiss_ext.write_index(made("BKFlat(jaccard)", BITS[:2]), path, names=names)
+    index = faiss_ext.index_binary_factory(64, "IDMap2,BKFlat(jaccard)")
+    index.add_with_ids(BITS[:len(names)], ids_of(names))
+    faiss_ext.write_index(index, path, names=names)
     found = read_names(path)
     assert found == names and found.about == about and state(found) == state(names)
 
 
 def test_odd_names_and_none(tmp_path):
     for texts in (ODD, []):
-        faiss_ext.write_index(made("BKFlat(jaccard)"), tmp_path / "odd.index", names=of(texts))
+        faiss_ext.write_index(made("BKFlat(jaccard)", BITS[:len(texts)]), tmp_path / "odd.index", names=of(texts))
         found = read_names(tmp_path / "odd.index")
         assert list(found) == texts and found.add(["new"]).tolist() == [len(texts)]
 
 
 def test_ids_are_not_used_again_after_reading(tmp_path):
     names = of()
-    names.remove([299, 5])
-    faiss_ext.write_index(made("BKFlat(jaccard)"), tmp_path / "some.index", names=names)
+    index = made("IDMap2,BKFlat(jaccard)")
+    index.remove_ids(names.remove([299, 5]))
+    faiss_ext.write_index(index, tmp_path / "some.index", names=names)
     found = read_names(tmp_path / "some.index")
     assert found.add(["new"]).tolist() == [300] and found.remove(["new", "CHEMBL0"]).tolist() == [300, 0]
 
@@ -244,6 +247,52 @@ def test_truncated_and_damaged_names(tmp_path, string):
                 read_names(path)
 
 
+@pytest.mark.parametrize("string, named, message", [
+    ("BKFlat(jaccard)", range(299), "1 id of the index without a name, such as 299"), ("BKFlat(jaccard)", range(3), "297 ids of the index without a name, such as 3"),
+    ("BKFlat(jaccard)", range(301), "1 name without a vector in the index, such as 'n300' with id 300"), ("BFlat", range(1, 301), "1 id .* such as 0"),
+    ("IDMap2,BKFlat(jaccard)", range(0, 602, 2), "150 ids .* such as 1"), ("BKFlat(jaccard)", [], "300 ids"), ("BIVF2", range(302), "2 names .* such as 'n300'")])
+@pytest.mark.filterwarnings("ignore")
+def test_names_of_other_vectors_are_not_written(tmp_path, string, named, message):
+    names = of([f"n{i}" for i in named], ids=list(named))
+    with pytest.raises(ValueError, match=f"^write_index: {message}"):
+        faiss_ext.write_index(made(string), tmp_path / "x.index", names=names)
+    assert not list(tmp_path.iterdir())
+
+
+def test_several_vectors_may_have_one_name(tmp_path):
+    index = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(64))
+    index.add_with_ids(BITS[:4], np.array([7, 7, 9, 7]))
+    names = of(["a", "b"], ids=[7, 9])
+    faiss_ext.write_index(index, tmp_path / "x.index", names=names)
+    assert read_names(tmp_path / "x.index") == names
+
+
+def test_names_of_faiss_shards_are_counted(tmp_path):
+    shards = faiss.IndexShards(64)
+    parts = [faiss.IndexFlatL2(64) for _ in range(2)]
+    for part in parts:
+        part.add(X[:2])
+        shards.add_shard(part)
+    with pytest.raises(ValueError, match="3 names for 4 vectors"):
+        faiss_ext.write_index(shards, tmp_path / "x.index", names=of(TEXTS[:3]))
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BFlat,Refine(BKFlat(jaccard))"])
+def test_a_truncated_index_is_an_error(tmp_path, string):
+    path = tmp_path / "cut.index"
+    for names in (None, of(TEXTS[:3])):
+        faiss_ext.write_index(made(string, BITS[:3]), path, names=names)
+        whole = path.read_bytes()
+        faiss.write_index_binary(made(string, BITS[:3]), str(path))
+        alone = path.stat().st_size
+        for cut in range(4, alone):
+            path.write_bytes(whole[:cut])
+            with pytest.raises(faiss_ext.VectorFileError, match=f"cut.index: the index is truncated: expected .* bytes, got {cut:,}"):
+                read_names(path)
+        path.write_bytes(whole[:3])  # may be any file
+        assert read_names(path) is None
+
+
 def section(about=b"{}", next_id=2, ids=(0, 1), lengths=(1, 2), texts="aé", more=b""):
     texts = texts if isinstance(texts, bytes) else texts.encode()
     arrays = [np.frombuffer(about, "u1"), np.array(ids, "<i8"), np.array(lengths, "<u4"), np.frombuffer(texts, "u1")]
@@ -255,13 +304,13 @@ def section(about=b"{}", next_id=2, ids=(0, 1), lengths=(1, 2), texts="aé", mor
 
 @pytest.mark.parametrize("wrong, message", [
     (dict(about=b"[]"), "the facts"), (dict(about=b"{"), "Expecting"), (dict(next_id=1), "the ids"), (dict(ids=(1, 0)), "the ids"),
-    (dict(ids=(0, 0)), "the ids"), (dict(ids=(-1, 0)), "an id is -1"), (dict(ids=(0,)), "the lengths"), (dict(lengths=(1, 1)), "the lengths"), (dict(lengths=(1, 1), texts="aa"), "'a' is there twice"),
+    (dict(ids=(0, 0)), "the ids"), (dict(ids=(-1, 0)), "an id is -1"), (dict(ids=(0,)), "the lengths"), (dict(lengths=(1, 1)), "the lengths"), (dict(lengths=(1, 1), texts="aa"), "'a' occurs twice"),
     (dict(lengths=(0, 3)), "a name is empty"), (dict(lengths=(2, 1)), "utf-8"), (dict(ids=(), lengths=()), "the lengths"), (dict(texts=b"a\xff\xff"), "utf-8"), (dict(more=b"x"), "its length")])
 def test_sections_of_other_programs_are_checked(tmp_path, wrong, message):
     path = tmp_path / "other.index"
     faiss.write_index_binary(made("BKFlat(jaccard)"), str(path))
     alone = path.read_bytes()
-    path.write_bytes(alone + section())
+    path.write_bytes(alone + section())  # of two names
     assert read_names(path) == of(["a", "é"])
     path.write_bytes(alone + section(**wrong))
     with pytest.raises(faiss_ext.VectorFileError, match=f"malformed: .*{message}"):

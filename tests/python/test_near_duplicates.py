@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from faiss_ext import near_duplicate_groups, near_duplicates
 from faiss_ext.command_line import main
+from faiss_ext.duplicates import first_of_groups
 from helpers import is_interrupted
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -147,6 +148,53 @@ def test_packed_bits(fingerprints, bitorder):
     counts = near_duplicates(codes, 0.7, packed=False)
     assert (counts[0] == near_duplicates(codes.astype("float32"), 0.7)[0]).all()
     assert counts[0].tolist() != pairs.tolist()
+
+
+def value_of_bits(name, a, b):
+    common, either, one = (a & b).sum(), (a | b).sum(), a.sum() + b.sum()
+    return {"hamming": 1 - (a ^ b).mean(), "russellrao": common / len(a), "tversky(alpha=0.5,beta=0.5)": 2 * common / one,
+            "tversky(alpha=2,beta=2)": common / (2 * either - common), "tversky(alpha=0.5, beta=0.5)": 2 * common / one}[name]
+
+
+@pytest.mark.parametrize("name, threshold", [
+    ("hamming", 0.75), ("russellrao", 0.3), ("tversky(alpha=0.5,beta=0.5)", 0.8), ("tversky(alpha=2,beta=2)", 0.4), ("tversky(alpha=0.5, beta=0.5)", 0.8)])
+def test_kernels_of_bits_alone(fingerprints, name, threshold):
+    codes, n = np.packbits(fingerprints, axis=1), len(fingerprints)
+    expected = {(i, j): value_of_bits(name, fingerprints[i], fingerprints[j]) for i in range(n) for j in range(i + 1, n)}
+    expected = {pair: value for pair, value in expected.items() if value >= threshold}
+    assert 50 < len(expected) < 3000
+    for kernel in (name, faiss_ext.bit_kernel_factory(name)):
+        pairs, values = near_duplicates(codes, threshold, kernel, packed=True)
+        assert pairs.dtype == np.int64 and values.dtype == np.float32 and [tuple(pair) for pair in pairs.tolist()] == list(expected)
+        np.testing.assert_allclose(values, list(expected.values()), rtol=1e-6)
+        assert (near_duplicate_groups(codes, threshold, kernel, packed=True) == expected_groups(pairs, n)).all()
+    empty = codes[:0]
+    assert near_duplicates(empty, threshold, name, packed=True)[0].shape == (0, 2) and near_duplicate_groups(empty, threshold, name, packed=True).shape == (0,)
+    with pytest.raises(ValueError, match="near_duplicates: missed is 1"):
+        near_duplicates(codes, threshold, name, missed=1, packed=True)
+    for call in (near_duplicates, near_duplicate_groups):
+        with pytest.raises(ValueError, match=f"{call.__name__}: tversky.* is not symmetric"):
+            call(codes, 0.5, "tversky(alpha=1,beta=0)", packed=True)
+
+
+def test_kernels_of_bits_and_of_vectors(fingerprints):
+    codes = np.packbits(fingerprints, axis=1)
+    for name in ("jaccard", "dice", "cosine"):
+        of_bits, of_vectors = (near_duplicates(codes, 0.7, kernel, packed=True) for kernel in (faiss_ext.bit_kernel_factory(name), name))
+        assert (of_bits[0] == of_vectors[0]).all() and (of_bits[1] == of_vectors[1]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=60))
+def test_groups_of_any_pairs(n, pairs):
+    pairs = np.array([(i, j) for i, j in pairs if i < j < n], "int64").reshape(-1, 2)
+    assert (first_of_groups(pairs, n) == expected_groups(pairs, n)).all()
+
+
+def test_groups_of_long_chains():
+    order = np.random.default_rng(0).permutation(3000)
+    pairs = np.sort(np.stack([order[:-1], order[1:]], axis=1))
+    assert (first_of_groups(pairs, 3000) == 0).all()
 
 
 @pytest.fixture(scope="module")

@@ -90,6 +90,60 @@ def test_maps_hashes_and_kernels():
         assert np.allclose(kernel.gram(CODES[:40], packed=True), kernel.gram(x[:40]), rtol=1e-5, atol=1e-6)
 
 
+def test_values_of_two_rows_of_packed_bits():
+    x = np.unpackbits(CODES, axis=1)[:, :D].astype("float32")
+    for name in ("jaccard", "dice", "linear", "chi2", "gaussian(gamma=0.1)"):
+        kernel = faiss_ext.kernel_factory(name)
+        assert abs(kernel(CODES[0], CODES[1], packed=True) - kernel(x[0], x[1])) < 1e-6
+    of_bits = faiss_ext.bit_kernel_factory("jaccard")
+    assert of_bits(CODES[0], CODES[1], packed=True) == of_bits(CODES[0], CODES[1])
+    assert np.array_equal(of_bits.gram(CODES[:9], packed=True), of_bits.gram(CODES[:9]))
+    for call in (lambda: of_bits(CODES[0], CODES[1], packed=False), lambda: of_bits.gram(CODES, packed=False)):
+        with pytest.raises(ValueError, match="BitKernel.gram: packed is False, but a kernel of bits takes packed bits"):
+            call()
+    with pytest.raises(TypeError, match="packed must be True or False, got 1"):
+        of_bits.gram(CODES, packed=1)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_mean_distances_of_packed_bits(norm):
+    x = np.unpackbits(CODES, axis=1).astype("float32")
+    found = faiss_ext.mean_neighbor_distance(CODES, norm, 5, packed=True)
+    assert abs(found - faiss_ext.mean_neighbor_distance(x, norm, 5)) < 1e-5 * found
+    with pytest.raises(TypeError, match="mean_neighbor_distance: .*uint8"):
+        faiss_ext.mean_neighbor_distance(x, norm, 5, packed=True)
+
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "KFlat(linear,store=sparse)", "KFlat(jaccard)", "CWS64,BFlat,Refine(KFlat(dice))"])
+def test_kernel_values_of_packed_queries(string):
+    index = faiss.index_factory(D, string)
+    index.add(CODES, packed=True)
+    x, q = (np.unpackbits(codes, axis=1)[:, :D].astype("float32") for codes in (CODES, QUERY_CODES))
+    kernel = faiss_ext.kernel_factory(string.split("KFlat(")[1].rstrip(")").split(",")[0])
+    D_, I = index.search(QUERY_CODES, 5, packed=True)
+    expected = np.take_along_axis(kernel.gram(q, x), I, axis=1)
+    np.testing.assert_allclose(faiss_ext.kernel_values(index, D_, I, QUERY_CODES, packed=True), expected, rtol=1e-5)
+    np.testing.assert_allclose(faiss_ext.kernel_values(index, D_[0], I[0], QUERY_CODES[0], packed=True), expected[0], rtol=1e-5)
+    lims, E, J = index.range_search(QUERY_CODES, float(np.median(D_)), packed=True)
+    found = faiss_ext.kernel_values(index, E, J, QUERY_CODES, lims, packed=True)
+    np.testing.assert_allclose(found, kernel.gram(q, x)[np.repeat(np.arange(len(q)), np.diff(lims.astype(int))), J], rtol=1e-5)
+    with pytest.raises(TypeError, match="kernel_values: packed must be True or False"):
+        faiss_ext.kernel_values(index, D_, I, QUERY_CODES, packed=None)
+    with pytest.raises(ValueError, match="kernel_values: xq: expected codes of shape"):
+        faiss_ext.kernel_values(index, D_, I, QUERY_CODES[:, 1:], packed=True)
+
+
+def test_kernel_values_of_indexes_of_codes():
+    index = faiss_ext.index_binary_factory(D, "BKFlat(jaccard)")
+    index.add(CODES)
+    E, I = index.search(QUERY_CODES, 5)
+    assert np.array_equal(faiss_ext.kernel_values(index, E, I, QUERY_CODES, packed=True), faiss_ext.kernel_values(index, E))
+    index = faiss_ext.index_binary_factory(D, "CWS64,BFlat")
+    index.add(CODES, packed=True)
+    E, I = index.search(QUERY_CODES, 5, packed=True)
+    assert np.array_equal(faiss_ext.kernel_values(index, E, I, QUERY_CODES, packed=True), faiss_ext.kernel_values(index, E))
+
+
 def test_bytes_under_kernels_of_sets_must_be_explained():
     kernel = faiss_ext.kernel_factory("jaccard")
     calls = [
