@@ -158,8 +158,16 @@ class BitKernel:
         x: ArrayLike,
         y: ArrayLike | None = ...,
         d: int | None = ...,
+        *,
+        packed: bool = ...,
     ) -> NDArray[np.float32]: ...
-    def __call__(self, x: ArrayLike, y: ArrayLike) -> float: ...
+    def __call__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        packed: bool = ...,
+    ) -> float: ...
 
 class Calibration:
     distances: NDArray[np.float64]
@@ -230,7 +238,13 @@ class Kernel:
         *,
         packed: bool | None = ...,
     ) -> NDArray[np.float32]: ...
-    def __call__(self, x: ArrayLike, y: ArrayLike) -> float: ...
+    def __call__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        packed: bool | None = ...,
+    ) -> float: ...
 
 class Names:
     def __init__(self) -> None: ...
@@ -3069,6 +3083,8 @@ def kernel_values(
     I: ArrayLike | None = ...,
     xq: ArrayLike | None = ...,
     lims: ArrayLike | None = ...,
+    *,
+    packed: bool = ...,
 ) -> NDArray[np.float64]: ...
 def map_factory(d: int, description: str) -> _AnyMap: ...
 def map_names() -> list[str]: ...
@@ -3088,6 +3104,8 @@ def mean_neighbor_distance(
     max_queries: int = ...,
     max_points: int = ...,
     seed: int = ...,
+    *,
+    packed: bool = ...,
 ) -> float: ...
 def near_duplicate_groups(
     x: ArrayLike,

@@ -101,7 +101,7 @@ def found_pairs(x, threshold, kernel, missed, packed, seed, where="near_duplicat
     is missing; 0 if the search was exact."""
     packed = as_packed(packed, x, kernel, where)
     kernel = as_name(kernel)
-    if packed and is_only_of_bits(kernel):
+    if packed and compares_counts(kernel, missed):
         check_samples(missed, seed, where)
         return (*pairs_of_codes(x, threshold, kernel, where), 0)
     rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
@@ -163,7 +163,7 @@ def near_duplicate_groups(
     where = "near_duplicate_groups"
     packed = as_packed(packed, x, kernel, where)
     kernel = as_name(kernel)
-    if packed and is_only_of_bits(kernel):
+    if packed and compares_counts(kernel, missed):
         check_samples(missed, seed, where)
         pairs, _ = pairs_of_codes(x, threshold, kernel, where)
         return first_of_groups(pairs, len(x))
@@ -182,11 +182,14 @@ def as_name(kernel):
             else kernel)
 
 
-def is_only_of_bits(kernel):
-    """Whether a kernel of bits has no kernel of vectors with the same name."""
+def compares_counts(kernel, missed):
+    """Whether pairs of packed bits are compared by BKFlat: under kernels of bits
+    that have no kernel of vectors, and if floats would round values at the
+    threshold although no pair may be missed."""
     name = kernel.partition("(")[0].strip() if isinstance(kernel, str) else None
-    return (name in swig.bit_kernel_names()
-            and name not in swig.kernel_names())
+    is_only_of_bits = (name in swig.bit_kernel_names()
+                       and name not in swig.kernel_names())
+    return is_only_of_bits or (name == "cosine" and missed == 0)
 
 
 def pairs_of_codes(x, threshold, kernel, where):

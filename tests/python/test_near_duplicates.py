@@ -350,3 +350,20 @@ def test_command_errors(run):
     np.save("negative.npy", np.float32([[1, -1]]))
     status, _, err = run("negative.npy", "--quiet")
     assert status == 1 and "negative.npy: " in err and "component 1 of vector 0" in err
+
+
+@pytest.mark.parametrize("kernel", ["jaccard", "dice", "cosine", "hamming"])
+@pytest.mark.parametrize("threshold", [0.5, 0.6, 0.8])
+def test_packed_pairs_at_the_threshold(kernel, threshold):
+    """Many values are equal to the threshold."""
+    random = np.random.default_rng(3)
+    codes = np.packbits(random.random((400, 24)) < 0.4, axis=1)
+    ones = np.unpackbits(codes, axis=1).astype("int64")
+    common, sizes = ones @ ones.T, ones.sum(axis=1)
+    one, other = np.meshgrid(sizes, sizes, indexing="ij")
+    reaches = {"jaccard": 10 * common >= round(10 * threshold) * (one + other - common),
+               "dice": 20 * common >= round(10 * threshold) * (one + other),
+               "cosine": 100 * common**2 >= round(10 * threshold) ** 2 * one * other,
+               "hamming": 10 * (24 - one - other + 2 * common) >= round(10 * threshold) * 24}[kernel]
+    pairs, _ = near_duplicates(codes, threshold, kernel, missed=0, packed=True)
+    assert np.array_equal(pairs, np.argwhere(np.triu(reaches, 1)))
