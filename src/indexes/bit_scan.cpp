@@ -137,7 +137,9 @@ struct BitHits : simd::HammingSink {
             }
         }
         size = 0;
-        set_bound();
+        if (hits.bound != bounded_by) {
+            set_bound();
+        }
     }
 
     /// Ends a list. A lower bound may rule out the next ones, but is worth its
@@ -161,6 +163,7 @@ struct BitHits : simd::HammingSink {
     const faiss::IDSelector* const sel;
     const List* list = nullptr;
     int list_ones = 0;
+    int32_t bounded_by = 0; ///< the distance of which `bound` is
     uint64_t buffer[most_keys];
 
     BitCounts counts(int common) const {
@@ -168,6 +171,7 @@ struct BitHits : simd::HammingSink {
     }
 
     void set_bound() {
+        bounded_by = hits.bound;
         const int least = least_common(*index.kernel, counts(0), hits.bound);
         bound = least > std::min(ones, list_ones)
                 ? 0
