@@ -151,13 +151,14 @@ class OnCluster:
         self.client, self.shards, self.names = client, shards, names
         self.start = start
 
-    def run(self, method, x, own, parameters, removed):
+    def run(self, method, x, own, parameters, removed, repeats=True):
         """Calls a method of each shard, with x and with the shard's own
         arguments.
 
-        Shards whose arguments are None are skipped.
+        Shards whose arguments are None are skipped. If `repeats`, the calls are
+        repeated once if Dask has lost a part of a shard.
         """
-        client = self.client
+        client, given = self.client, x
         check_running(client)
         failed_before = [s for s in self.shards if s.status == "error"]
         if failed_before:
@@ -183,6 +184,9 @@ class OnCluster:
         except Exception:
             failures = [(self.names[i], error_of(f)) for i, f in futures.items()
                         if f.status in ("error", "cancelled", "lost")]
+            # Dask raises it for what a lost worker has held
+            if repeats and any(isinstance(e, KeyError) for _, e in failures):
+                return self.run(method, given, own, parameters, removed, False)
             # the same error from all shards has another cause, e.g. a query
             if not failures or len(failures) == len(futures) and len(
                     {repr(error) for _, error in failures}) == 1:
