@@ -17,7 +17,7 @@ from .extend_faiss import read_index_binary
 from .fingerprint_builds import Skipped
 from .files import check_writable
 from .fingerprint_files import STDIN, is_fingerprint_file, names_in
-from .id_files import LIST, SUFFIXES as SUFFIXES_OF_IDS, Ids, listed_ids, read_ids
+from .id_files import SUFFIXES as SUFFIXES_OF_IDS, Ids, listed_ids, read_ids
 from .index_tree import hash_of
 from .name_files import names_in_rest
 from .name_lists import checked_names, is_names, read_ids_or_names
@@ -77,10 +77,10 @@ def ids_given(word, read=read_ids):
 
 
 def ids_or_names_given(word, names, read=read_ids, are_known=False):
-    """The ids or names in a file, or in a list. If the index has names, text in
-    a file has names, too, and a word that is neither a file nor a list of ids is
-    a list of names such as aspirin,ibuprofen. With are_known, names in a list
-    that the index does not have are an error."""
+    """The ids or names in a file, or in a list. If the index has names, text has
+    names in both: a list such as aspirin,ibuprofen, or 2244,3672 if they look
+    like integers. With are_known, names in a list that the index does not have
+    are an error."""
     if names is not None and is_list_of_names(word):
         given = checked_names(Ids(
             [name.strip() for name in word.split(",")], word, has_rows=False))
@@ -88,17 +88,17 @@ def ids_or_names_given(word, names, read=read_ids, are_known=False):
         if are_known and unknown is not None:
             raise VectorFileError(
                 f"{word}: the index has no vector with the name {unknown!r}, and "
-                "there is no file of this name")
+                "there is no file of this name; ids of an index with names are "
+                "read from a .npy file")
         return given
     return ids_given(word, functools.partial(
         read_ids_or_names, has_names=names is not None, read=read))
 
 
 def is_list_of_names(word):
-    """Whether a word is neither a file of ids, even if it is missing, nor a list
-    of ids."""
+    """Whether a word is not a file of ids, even if it is missing."""
     path, _ = file_and_part(word)
-    return not (word == "-" or os.path.exists(path) or LIST.fullmatch(word)
+    return not (word == "-" or os.path.exists(path)
                 or word.partition(":")[0].endswith(SUFFIXES_OF_IDS))
 
 

@@ -283,8 +283,8 @@ def arguments():
     add_changes(sub)
     sub.add_argument("--ids", metavar="IDS", required=True,
                      help="ids or names of the vectors: a file, or a list "
-                     "such as 3,17,20-30; those that the index does not have "
-                     "are counted and ignored")
+                     "such as 3,17,20-30 or aspirin,ibuprofen; ids and names "
+                     "in a file that the index does not have are counted")
 
     sub = command("duplicates", run_duplicates,
                   "Finds near-duplicates among the vectors of a file.")

@@ -189,7 +189,8 @@ def test_names_follow_changes(run, string):
         file.write(f"{NAMES[0]}\nnobody\n{NAMES[7]}\n")
     assert run("remove", "base.index", "--ids", "gone.txt", "-o", "other.index")[1] == "other.index: 2 removed, 1 not found; 42 vectors now\n"
     assert len(names_in("base.index")) == 44
-    assert run("remove", "other.index", "--ids", "1-2,900")[1] == "other.index: 2 removed, 1 not found; 40 vectors now\n"
+    np.save("ids.npy", [1, 2, 900])
+    assert run("remove", "other.index", "--ids", "ids.npy")[1] == "other.index: 2 removed, 1 not found; 40 vectors now\n"
     for i in (0, 7, 1, 2):
         del expected[NAMES[i]]
     names = names_in("other.index")
@@ -208,7 +209,8 @@ def test_filters_by_names(run):
     fps("queries.fps", [3])
     status, out, err = run("search", "base.index", "queries.fps", "--filter", "allowed.txt")
     assert status == 0 and {row[1] for row in table(out)[1:]} == {NAMES[7], NAMES[30]} and "1 name in allowed.txt is not in the index" in err
-    assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "7,30")[1])[1:]} == {NAMES[7], NAMES[30]}
+    np.save("ids.npy", [7, 30])
+    assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "ids.npy")[1])[1:]} == {NAMES[7], NAMES[30]}
     np.save("mask.npy", np.arange(50) == 30)
     assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "mask.npy")[1])[1:]} == {NAMES[30]}
 
@@ -219,7 +221,7 @@ def test_names_on_the_command_line(run):
     plain = NAMES[1:4]  # without commas
     status, out, err = run("search", "base.index", "queries.fps", "--filter", ",".join(plain))
     assert status == 0 and {row[1] for row in table(out)[1:]} == set(plain) and "not in the index" not in err
-    assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "3,5")[1])[1:]} == {NAMES[3], NAMES[5]}  # ids
+    assert "has no vector with the name '3'" in run("search", "base.index", "queries.fps", "--filter", "3,5")[2]
     np.save("new.npy", BITS[40:42])
     assert run("add", "base.index", "new.npy", "--ids", "aspirin, ibuprofen")[0] == 0
     assert names_in().of([40, 41]).tolist() == ["aspirin", "ibuprofen"]
@@ -289,6 +291,21 @@ def test_molecules_from_a_pipe(run):
     assert table(done.stdout.decode())[1:] == [["ethanol", "ethanol", "1"], ["aspirin", "aspirin", "1"]]
 
 
+def test_names_that_look_like_ids(run):
+    names = ["5", "3", "0", "1", "20-30"]
+    faiss_ext.write_fps("base.fps", BITS[:5], names, type=TYPE)
+    assert run("build", "base.fps", "BKFlat(jaccard)", "-o", "base.index", "--quiet")[0] == 0
+    fps("queries.fps", [3])
+    assert {row[1] for row in table(run("search", "base.index", "queries.fps", "--filter", "0,20-30")[1])[1:]} == {"0", "20-30"}
+    np.save("one.npy", BITS[40:41])
+    assert run("update", "base.index", "one.npy", "--ids", "3")[1].startswith("base.index: 1 replaced")
+    assert np.array_equal(index_of("base.index").reconstruct_batch([1]), BITS[40:41])
+    assert run("remove", "base.index", "--ids", "1,5")[1].startswith("base.index: 2 removed")
+    assert sorted(names_in()) == ["0", "20-30", "3"]
+    status, _, err = run("remove", "base.index", "--ids", "2")
+    assert status == 1 and "the index has no vector with the name '2'" in err and len(names_in()) == 3
+
+
 def test_names_for_other_vectors(run):
     np.save("x.npy", X[:50])
     with open("names.txt", "w") as file:
@@ -304,8 +321,11 @@ def test_names_for_other_vectors(run):
     assert run("add", "base.index", "new.npy", "--ids", "new.txt")[0] == 0
     assert names_in().of([49, 50, 51]).tolist() == [NAMES[49], "702", "703"]
     assert run("update", "base.index", "new.npy", "--ids", "new.txt")[1].startswith("base.index: 2 replaced, 0 added")
-    assert run("update", "base.index", "new.npy", "--ids", "50-51")[0] == 0
-    status, _, err = run("update", "base.index", "new.npy", "--ids", "51-52", "--upsert")
+    assert run("update", "base.index", "new.npy", "--ids", "703,702")[0] == 0
+    np.save("ids.npy", [50, 51])
+    assert run("update", "base.index", "new.npy", "--ids", "ids.npy")[0] == 0
+    np.save("ids.npy", [51, 52])
+    status, _, err = run("update", "base.index", "new.npy", "--ids", "ids.npy", "--upsert")
     assert status == 1 and "the index has names" in err and len(names_in()) == 52
 
 
@@ -336,7 +356,8 @@ def test_ids_beside_the_names_of_a_file(run):
     built(run, range(50), "BKFlat(jaccard)", "--ids", "others.txt")
     assert list(names_in()) == [f"other {i}" for i in range(50)] and names_in().about == {"fingerprint": TYPE}
     fps("new.fps", [50])
-    assert run("add", "base.index", "new.fps", "--ids", "700")[0] == 0
+    np.save("ids.npy", [700])
+    assert run("add", "base.index", "new.fps", "--ids", "ids.npy")[0] == 0
     assert names_in().of([700]).tolist() == [NAMES[50]]
 
 
