@@ -77,6 +77,7 @@
 #include <faiss_ext/kernels/LinearKernel.h>
 #include <faiss_ext/kernels/MaternKernel.h>
 #include <faiss_ext/kernels/NormalizedKernel.h>
+#include <faiss_ext/kernels/OverlapKernel.h>
 #include <faiss_ext/kernels/PolynomialKernel.h>
 #include <faiss_ext/kernels/SharedSum.h>
 #include <faiss_ext/kernels/ShiftInvariantKernel.h>

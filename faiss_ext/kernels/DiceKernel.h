@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/kernels/OverlapKernel.h>
 
 namespace faiss_ext {
 
@@ -20,16 +20,12 @@ namespace faiss_ext {
  *
  * String: `dice`.
  *
- * A negative component, a component above 1e37, and a sum of components above
- * max_self_value are errors. Values are accurate to 1e-4 relative for any
- * dimension, typically to 1e-6.
- *
  * Source: L. R. Dice, Measures of the amount of ecologic association between
  * species, Ecology 1945; for counts, J. R. Bray and J. T. Curtis, An ordination
  * of the upland forest communities of southern Wisconsin, Ecological Monographs
  * 1957.
  */
-struct DiceKernel : Kernel {
+struct DiceKernel : OverlapKernel {
     void block(
             size_t n,
             const float* x,
@@ -44,21 +40,11 @@ struct DiceKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
-    void self_values(size_t n, const float* x, size_t d, float* out)
-            const override;
-    void check_input(idx_t n, const float* x, size_t d, const char* where)
-            const override;
-    bool has_unit_vectors() const override {
-        return true;
+
+   protected:
+    double least_share(double k) const override {
+        return k / 2;
     }
-    bool ignores_zeros() const override {
-        return true;
-    }
-    ComponentNorm norm_of_unshared() const override {
-        return ComponentNorm::l1;
-    }
-    std::optional<SharedSum> shared_sum(
-            faiss::MetricType metric) const override;
 };
 
 } // namespace faiss_ext

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/kernels/OverlapKernel.h>
 
 namespace faiss_ext {
 
@@ -21,16 +21,12 @@ namespace faiss_ext {
  *
  * String: `jaccard`.
  *
- * A negative component, a component above 1e37, and a sum of components above
- * max_self_value are errors. Values are accurate to 1e-4 relative for any
- * dimension, typically to 1e-6.
- *
  * Source: S. Ioffe, Improved consistent sampling, weighted minhash and L1
  * sketching, ICDM 2010, equation 1; positive definite: Bouchard, Jousselme and
  * Dore, A proof for the positive definiteness of the Jaccard index matrix,
  * International Journal of Approximate Reasoning 2013.
  */
-struct JaccardKernel : Kernel {
+struct JaccardKernel : OverlapKernel {
     void block(
             size_t n,
             const float* x,
@@ -45,21 +41,11 @@ struct JaccardKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
-    void self_values(size_t n, const float* x, size_t d, float* out)
-            const override;
-    void check_input(idx_t n, const float* x, size_t d, const char* where)
-            const override;
-    bool has_unit_vectors() const override {
-        return true;
+
+   protected:
+    double least_share(double k) const override {
+        return k / (1 + k);
     }
-    bool ignores_zeros() const override {
-        return true;
-    }
-    ComponentNorm norm_of_unshared() const override {
-        return ComponentNorm::l1;
-    }
-    std::optional<SharedSum> shared_sum(
-            faiss::MetricType metric) const override;
 };
 
 } // namespace faiss_ext

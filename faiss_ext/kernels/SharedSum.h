@@ -38,7 +38,8 @@ struct SharedSum {
     };
 
     /** If the score of x and y is at most `score`, their sum is at least
-     * least(score, weight of x) at the weight of y. The slope is >= 0.
+     * least(score, weight of x) at the weight of y. The slope is >= 0. It may
+     * be called as long as the kernel with this sum lives.
      */
     std::function<Least(double score, double weight)> least;
 };

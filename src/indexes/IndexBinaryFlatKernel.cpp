@@ -507,7 +507,7 @@ size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {
 
 std::function<void()> IndexBinaryFlatKernel::prepare_moves(
         const PlaceMoves& moves) {
-    check_not_mapped(is_mapped(), "IndexBinaryFlatKernel::remove_ids");
+    check_not_mapped(is_mapped(), "IndexBinaryFlatKernel");
     check_lists();
     if (moves.before > moves.after) {
         remember_places();

@@ -186,7 +186,7 @@ size_t IndexBinaryHNSWSIMD::remove_ids(const faiss::IDSelector& sel) {
 std::function<void()> IndexBinaryHNSWSIMD::prepare_moves(
         const PlaceMoves& moves) {
     check_graph("remove_ids");
-    check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD::remove_ids");
+    check_not_mapped(bool(codes().mapped), "IndexBinaryHNSWSIMD");
     Storage storage(*this);
     return changes(storage).prepare_moves(moves);
 }

@@ -123,7 +123,7 @@ size_t IndexHNSWKernel::remove_ids(const faiss::IDSelector& sel) {
 
 std::function<void()> IndexHNSWKernel::prepare_moves(const PlaceMoves& moves) {
     check_graph("remove_ids");
-    check_not_mapped(bool(vectors().mapped), "IndexHNSWKernel::remove_ids");
+    check_not_mapped(bool(vectors().mapped), "IndexHNSWKernel");
     Storage storage(vectors());
     return changes(storage).prepare_moves(moves);
 }

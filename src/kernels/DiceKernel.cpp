@@ -36,22 +36,4 @@ void DiceKernel::distance_block(
     overlap_block(PairOp::l1, n, x, m, y, d, out, distance);
 }
 
-void DiceKernel::self_values(size_t n, const float*, size_t, float* out) const {
-    std::fill_n(out, n, 1.0f);
-}
-
-void DiceKernel::check_input(
-        idx_t n,
-        const float* x,
-        size_t d,
-        const char* where) const {
-    check_sums(n, x, d, where);
-}
-
-std::optional<SharedSum> DiceKernel::shared_sum(
-        faiss::MetricType metric) const {
-    // k = 2 s / (x + y) for the sum s and vectors that sum up to x and y
-    return sum_of_overlap(metric, [](double k) { return k / 2; });
-}
-
 } // namespace faiss_ext

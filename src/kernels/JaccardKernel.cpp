@@ -37,23 +37,4 @@ void JaccardKernel::distance_block(
     overlap_block(PairOp::l1, n, x, m, y, d, out, distance);
 }
 
-void JaccardKernel::self_values(size_t n, const float*, size_t, float* out)
-        const {
-    std::fill_n(out, n, 1.0f);
-}
-
-void JaccardKernel::check_input(
-        idx_t n,
-        const float* x,
-        size_t d,
-        const char* where) const {
-    check_sums(n, x, d, where);
-}
-
-std::optional<SharedSum> JaccardKernel::shared_sum(
-        faiss::MetricType metric) const {
-    // k = s / (x + y - s) for the sum s and vectors that sum up to x and y
-    return sum_of_overlap(metric, [](double k) { return k / (1 + k); });
-}
-
 } // namespace faiss_ext
