@@ -16,7 +16,7 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import (
     as_any_codes, as_array, as_codes, as_float32, as_packed, as_vectors,
-    python_number)
+    number_of_bits, python_number)
 from .errors import renumbering
 from .out_of_core import located
 from .parameters import ParameterSpace, index_parameters, set_index_parameter
@@ -207,12 +207,13 @@ def callback_candidates(kernel, nlist):
     return found
 
 
-def made_of_bits(string, size):
-    return swig.index_binary_factory(8 * size, string)
+def made_of_bits(string, unused, size):
+    return swig.index_binary_factory(8 * size - unused, string)
 
 
-def bit_candidates(kernel, nlist):
-    """Candidates for packed bits, made from the number of bytes."""
+def bit_candidates(kernel, nlist, unused):
+    """Candidates for packed bits, made from the number of bytes, of which the
+    last one has some unused bits."""
     exact = f"BKFlat({kernel.description()})"
     found = [exact]
     if nlist is not None:
@@ -222,7 +223,8 @@ def bit_candidates(kernel, nlist):
         if isinstance(kernel, (swig.JaccardBitKernel, swig.DiceBitKernel)):
             fronts += [f"CWS512,BIVF{nlist}", "CWS512,BFlat"]
         found += [f"{front},Refine({exact})" for front in fronts]
-    return [Candidate(s, functools.partial(made_of_bits, s)) for s in found]
+    return [Candidate(s, functools.partial(made_of_bits, s, unused))
+            for s in found]
 
 
 # ----------------------------------------------------------- measurement
@@ -253,9 +255,9 @@ class Truth:
 class TruthOfBits:
     """The exact neighbours of packed bits."""
 
-    def __init__(self, kernel, codes, queries, k):
+    def __init__(self, bits, kernel, codes, queries, k):
         self.queries, self.k = queries, min(k, len(codes))
-        self.index = swig.IndexBinaryFlatKernel(8 * codes.shape[1], kernel)
+        self.index = swig.IndexBinaryFlatKernel(bits, kernel)
         self.index.add(codes)
         self.radius = self.index.search(queries, self.k)[0][:, -1:]
 
@@ -568,7 +570,7 @@ class Recommendation:
         """
         where = "Recommendation.build"
         if self.packed:
-            x = as_codes(x, self.d // 8, where)
+            x = as_codes(x, -(-self.d // 8), where)
         elif not is_sparse(x):
             x = as_vectors(x, self.d, where)
         index = self.make(x.shape[1])
@@ -759,7 +761,8 @@ def recommend(
     k: int = 10, queries: "ArrayLike | None" = None, n: "int | None" = None,
     bytes_per_vector: "float | None" = None,
     build_seconds: "float | None" = None, sample_size: int = 20000,
-    seed: int = 1234, progress: bool = True, packed: "bool | None" = None,
+    seed: int = 1234, progress: bool = True,
+    packed: "bool | int | None" = None,
 ) -> Recommendation:
     """Measures which index is the fastest for your vectors and kernel.
 
@@ -797,10 +800,11 @@ def recommend(
         Seed of the sample.
     progress : bool
         Whether to show a progress bar on stderr.
-    packed : bool, optional
+    packed : bool or int, optional
         Whether the rows of x and queries are packed bits, as `numpy.packbits`
-        gives. It must be given for arrays of uint8 under jaccard and dice. Other
-        bytes are numbers by default.
+        gives; or their number of bits. Many indexes need a multiple of 8. It
+        must be given for arrays of uint8 under jaccard and dice. Other bytes are
+        numbers by default.
 
     Returns
     -------
@@ -886,8 +890,11 @@ def recommend(
             f"extrapolate to {n}, expected a sample of at least 40 k = {40 * k}")
     whole = rows_of(x, np.sort(order))
     part = rows_of(x, np.sort(order[:max(1, len(order) // GROWTH)]))
+    d = x.shape[1]
     if packed:
-        kernel, truth_of = as_bit_kernel(kernel), TruthOfBits
+        d = number_of_bits(packed, x.shape[1], "recommend")
+        kernel = as_bit_kernel(kernel)
+        truth_of = functools.partial(TruthOfBits, d)
     else:
         kernel, truth_of = as_kernel(kernel), Truth
         check_vectors(kernel, whole, "recommend", np.sort(order))
@@ -906,10 +913,10 @@ def recommend(
     def candidates(size):
         nlist = lists_for(size) if n >= SMALL else None
         if packed:
-            return bit_candidates(kernel, nlist)
+            return bit_candidates(kernel, nlist, 8 * x.shape[1] - d)
         if stores is None:
             return callback_candidates(kernel, nlist)
-        return string_candidates(kernel, x.shape[1], stores, nlist)
+        return string_candidates(kernel, d, stores, nlist)
 
     costs = {name: limit for name, limit in (
         ("bytes_per_vector", bytes_per_vector),
@@ -951,5 +958,5 @@ def recommend(
         **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
         disturbed=disturbed, impossible=impossible,
         limits={"recall": recall, **costs}, n=n, extrapolated=not is_measured,
-        sample_size=whole.shape[0], k=k, d=x.shape[1] * (8 if packed else 1),
-        threads=threads, packed=packed, make=final.make)
+        sample_size=whole.shape[0], k=k, d=d, threads=threads,
+        packed=bool(packed), make=final.make)

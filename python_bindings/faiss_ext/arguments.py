@@ -3,13 +3,18 @@
 
 import numbers
 import operator
+import re
 
 import faiss
 import numpy as np
 
+from . import swigfaiss_ext as swig
 from .errors import about_vector
 
 FLOAT = np.dtype("float32")
+
+# in strings of kernels and indexes: kernels under which bytes are often bits
+OF_SETS = re.compile(r"\b(jaccard|dice|CWS\d*)\b")
 
 
 def as_array(x, where):
@@ -94,32 +99,71 @@ def as_any_codes(x, where):
 
 
 def as_packed(packed, x, kernel, where):
-    """Whether the rows of x are packed bits. None means no, unless that would be
-    a guess: bytes under a kernel of sets."""
-    if packed is None:
-        name = kernel if isinstance(kernel, str) else (
-            kernel.description() if hasattr(kernel, "description") else "")
-        if (name in ("jaccard", "dice") and not hasattr(x, "tocsr")
-                and np.asarray(x).dtype == np.uint8):
-            raise ValueError(
-                f"{where}: x is an array of uint8, which may be packed bits or "
-                "counts; pass packed=True or packed=False")
-        return False
-    if not isinstance(packed, (bool, np.bool_)):
-        raise TypeError(f"{where}: packed must be True or False, got "
-                        f"{shown(packed)}")
-    return bool(packed)
+    """Whether the rows of x are packed bits: False, True or their number of
+    bits. None means False, unless that would be a guess: bytes under a kernel
+    of sets. The kernel may be the string of an index, too."""
+    if packed is not None:
+        return checked_packed(packed, where)
+    string = kernel if isinstance(kernel, str) else (
+        kernel.description() if hasattr(kernel, "description") else "")
+    dtype = None if hasattr(x, "tocsr") else np.asarray(x).dtype
+    if may_be_bits(dtype, string):
+        raise ValueError(
+            f"{where}: x is an array of uint8, which may be packed bits or "
+            "counts; pass packed=True or packed=False")
+    if dtype == np.uint8 and is_only_of_bits(string):
+        raise ValueError(f"{where}: {string} is a kernel of packed bits; pass "
+                         "packed=True")
+    return False
 
 
-def number_of_bits(d, size, where):
-    """The number of bits of codes of `size` bytes: d, or 8 for each byte."""
-    if d is None:
+def is_only_of_bits(kernel):
+    """Whether the string of a kernel names one of packed bits, and none of
+    vectors."""
+    name = kernel.partition("(")[0].strip()
+    return (name in swig.bit_kernel_names()
+            and name not in swig.kernel_names())
+
+
+def may_be_bits(dtype, string):
+    """Whether vectors of a type may be packed bits, under the kernel or in the
+    index of a string."""
+    return dtype == "uint8" and OF_SETS.search(string) is not None
+
+
+def checked_packed(packed, where):
+    """The argument `packed`: False, True, or a number of bits."""
+    if isinstance(packed, (bool, np.bool_)):
+        return bool(packed)
+    try:
+        bits = operator.index(packed)
+    except TypeError:
+        raise TypeError(f"{where}: packed must be True, False or a number of "
+                        f"bits, got {shown(packed)}") from None
+    if bits < 1:
+        raise ValueError(f"{where}: packed is {bits}, expected True, False or a "
+                         "positive number of bits")
+    return bits
+
+
+def number_of_bits(packed, size, where):
+    """The number of bits in rows of `size` bytes: packed, or 8 for each byte if
+    it is True."""
+    if packed is True:
         return 8 * size
-    d = as_integer(d, "d", where)
-    if not 8 * (size - 1) < d <= 8 * size:
-        raise ValueError(f"{where}: d is {d}, expected {8 * size - 7} to "
-                         f"{8 * size} bits in {size} bytes")
-    return d
+    if not 8 * (size - 1) < packed <= 8 * size:
+        raise ValueError(
+            f"{where}: packed is {packed}, a number of bits, but rows of "
+            f"{counted(size, 'byte')} have {8 * size - 7} to {8 * size}; "
+            "packed=True takes all bits")
+    return packed
+
+
+def check_number_of_bits(packed, d, where):
+    """Raises an error unless packed is True or d."""
+    if packed is not True and packed != d:
+        raise ValueError(f"{where}: packed is {packed}, a number of bits, "
+                         f"expected {d} or True")
 
 
 def hint_for_one(x, d):

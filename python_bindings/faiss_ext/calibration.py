@@ -14,7 +14,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
-from .arguments import as_array, as_matrix, as_packed, python_number
+from .arguments import (
+    as_array, as_matrix, as_packed, check_number_of_bits, python_number)
 from .distances import exact_values
 from .index_tree import (
     hash_before, kernel_of, part_that_compares, parts_of, transforms_of)
@@ -257,7 +258,7 @@ def calibrate(
     index: "faiss.Index | faiss.IndexBinary", base: "ArrayLike",
     queries: "ArrayLike",
     kernel: "str | Kernel | Callable[..., ArrayLike] | None" = None,
-    k: int = 10, width: int = 200, packed: "bool | None" = None
+    k: int = 10, width: int = 200, packed: "bool | int | None" = None
 ) -> Calibration:
     """Measures the kernel values that belong to the distances of an index.
 
@@ -289,10 +290,11 @@ def calibrate(
         same distance, the results of a longer search have other kernel values.
     width : int
         Least number of measured results that an estimate uses.
-    packed : bool, optional
-        Whether base and queries are packed bits, as `numpy.packbits` gives. An
-        index of vectors gets their zeros and ones. It must be given for arrays
-        of uint8 under jaccard and dice, unless the index takes packed bits.
+    packed : bool or int, optional
+        Whether base and queries are packed bits, as `numpy.packbits` gives; or
+        their number of bits. An index of vectors gets their zeros and ones. It
+        must be given for arrays of uint8 under jaccard and dice, unless the
+        index takes packed bits.
 
     Returns
     -------
@@ -315,10 +317,16 @@ def calibrate(
     width = as_width(width)
     hash = hash_of_codes(index)
     takes_codes = isinstance(index, faiss.IndexBinary) and hash is None
-    if not takes_codes and as_packed(packed, base, kernel, "calibrate"):
-        base, queries = (sparse_of_bits(x, "calibrate") for x in (base, queries))
-        if not takes_sparse(index):
-            base, queries = base.toarray(), queries.toarray()
+    packed = as_packed(
+        packed, base, "" if takes_codes else kernel, "calibrate")
+    if packed:
+        d = index.d if hash is None else hash.d_in
+        check_number_of_bits(packed, d, "calibrate")
+        if not takes_codes:
+            base, queries = (sparse_of_bits(x, d, "calibrate")
+                             for x in (base, queries))
+            if not takes_sparse(index):
+                base, queries = base.toarray(), queries.toarray()
     packed = takes_codes
     base, queries = as_alike(*(
         as_vectors(x, packed) for x in (base, queries)))
@@ -424,7 +432,7 @@ class OwnKernel(typing.NamedTuple):
         """Kernel values of a query, an array of one row, and several
         vectors."""
         if isinstance(self.kernel, swig.BitKernel):
-            return self.kernel.gram(query, rows, self.bits)[0]
+            return self.kernel.gram(query, rows, packed=self.bits)[0]
         x = [unpacked(v) if packed else v for v in (query, rows)]
         for transform in self.transforms:
             x = [transform.apply(v) for v in x]

@@ -23,7 +23,7 @@ from . import swigfaiss_ext as swig
 from .arguments import (
     AS_ARGUMENT, as_any_codes, as_array, as_asked, as_code_rows, as_codes, as_ids, as_integer, as_k,
     as_keys, as_matrix, as_new_ids, as_packed, as_radius, as_selected, as_vectors,
-    number_of_bits, python_number, shown)
+    check_number_of_bits, checked_packed, number_of_bits, python_number, shown)
 from .documentation import Attribute
 from .errors import is_of_swig, module_of, unsupported, with_prefix
 from .filters import ids_of, list_sizes_of, params_of
@@ -32,7 +32,7 @@ from .index_tree import (
 from .parameters import settings_of
 from .showing import class_name, text
 from .sparse_arrays import is_sparse
-from .sparse_vectors import PackedVectors, SparseVectors, is_packed
+from .sparse_vectors import PackedVectors, SparseVectors, vectors_of_bits
 
 
 def rows_for(index, n0, ni, x, width, dtype):
@@ -89,8 +89,9 @@ def checked(method, name, as_input):
     @functools.wraps(method)
     def function(self, x, *args, **kwargs):
         where = f"{type(self).__name__}.{name}"
-        if is_packed(kwargs.pop("packed", False), where):
-            x = unpacked(self, x, where)
+        packed = checked_packed(kwargs.pop("packed", False), where)
+        if packed:
+            x = unpacked(self, x, packed, where)
         is_given = isinstance(x, SparseVectors)
         call = (sparse_vectors.call_for(self, name)
                 if is_given or is_sparse(x) else None)
@@ -108,14 +109,16 @@ def checked(method, name, as_input):
     return function
 
 
-def unpacked(self, x, where):
+def unpacked(self, x, packed, where):
     """The vectors of packed bits, for an object with the argument `packed`;
     codes for an index that takes them."""
     is_binary = isinstance(self, faiss.IndexBinary)
-    if is_binary and hash_in_front(self) is None:
+    hash = hash_in_front(self) if is_binary else None
+    d = sparse_vectors.dimension(self if hash is None else hash)
+    check_number_of_bits(packed, d, where)
+    if is_binary and hash is None:
         return x
-    owner = hash_in_front(self) if is_binary else self
-    vectors = PackedVectors(x, sparse_vectors.dimension(owner), where)
+    vectors = PackedVectors(x, d, where)
     is_taken = not isinstance(self, faiss.Index) or sparse_vectors.takes_sparse(self)
     return vectors if is_taken else vectors.dense()
 
@@ -701,7 +704,7 @@ def wrap_kernels():
 
     def gram(
         self, x: "ArrayLike", y: "ArrayLike | None" = None, *,
-        packed: "bool | None" = None
+        packed: "bool | int | None" = None
     ) -> "NDArray[np.float32]":
         """Computes the kernel matrix of x and y.
 
@@ -713,17 +716,18 @@ def wrap_kernels():
             Vectors.
         y : array_like or sparse array, shape (m, d), optional
             Vectors. By default x.
-        packed : bool, optional
+        packed : bool or int, optional
             Whether the rows of x and y are packed bits, as numpy.packbits
-            gives. The vectors are then their zeros and ones. Needed for arrays
-            of uint8 under jaccard and dice.
+            gives; or their number of bits. The vectors are then their zeros and
+            ones. Needed for arrays of uint8 under jaccard and dice.
 
         Returns
         -------
         float32, shape (n, m)
         """
-        if as_packed(packed, x, self, "Kernel.gram"):
-            return gram_of_bits(self, x, x if y is None else y)
+        packed = as_packed(packed, x, self, "Kernel.gram")
+        if packed:
+            return gram_of_bits(self, x, x if y is None else y, packed)
         if is_sparse(x) or is_sparse(y):
             return sparse_vectors.gram(
                 self, x, x if y is None else y, "Kernel.gram")
@@ -736,7 +740,8 @@ def wrap_kernels():
         return out
 
     def call(
-        self, x: "ArrayLike", y: "ArrayLike", *, packed: "bool | None" = None
+        self, x: "ArrayLike", y: "ArrayLike", *,
+        packed: "bool | int | None" = None
     ) -> float:
         """Computes the kernel value of two vectors.
 
@@ -744,7 +749,7 @@ def wrap_kernels():
         ----------
         x, y : array_like, shape (d,)
             The vectors. Sparse ones may have the shape (1, d).
-        packed : bool, optional
+        packed : bool or int, optional
             Whether x and y are packed bits, as for gram.
 
         Returns
@@ -769,24 +774,22 @@ def wrap_kernels():
     swig.Kernel.__deepcopy__ = deepcopy_by(swig.Kernel.copy)
 
 
-def gram_of_bits(kernel, x, y):
+def gram_of_bits(kernel, x, y, packed):
     """The kernel matrix of packed bits, by their counts if the kernel has a
     kernel of bits."""
     where = "Kernel.gram"
     name = kernel.description()
     if name in swig.bit_kernel_names():
-        return swig.bit_kernel_factory(name).gram(x, y)
-    x = as_any_codes(x, where)
-    d = 8 * x.shape[1]
-    return sparse_vectors.gram(
-        kernel, PackedVectors(x, d, where), PackedVectors(y, d, where), where)
+        return swig.bit_kernel_factory(name).gram(x, y, packed=packed)
+    x = vectors_of_bits(x, packed, where)
+    return sparse_vectors.gram(kernel, x, PackedVectors(y, x.d, where), where)
 
 
 def wrap_bit_kernels():
 
     def gram(
-        self, x: "ArrayLike", y: "ArrayLike | None" = None,
-        d: "int | None" = None, *, packed: bool = True
+        self, x: "ArrayLike", y: "ArrayLike | None" = None, *,
+        packed: "bool | int" = True
     ) -> "NDArray[np.float32]":
         """Computes the similarities of packed bits.
 
@@ -796,31 +799,30 @@ def wrap_bit_kernels():
             Codes, as numpy.packbits gives.
         y : array_like of uint8, shape (m, ceil(d / 8)), optional
             Codes. By default x.
-        d : int, optional
-            The number of bits, on which hamming and russellrao depend. By
+        packed : True or int, optional
+            The number of bits d, on which hamming and russellrao depend. By
             default 8 for each byte.
-        packed : bool, optional
-            True, as for the kernels of vectors.
 
         Returns
         -------
         float32, shape (n, m)
         """
         where = "BitKernel.gram"
-        if not is_packed(packed, where):
+        packed = checked_packed(packed, where)
+        if not packed:
             raise ValueError(f"{where}: packed is False, but a kernel of bits "
                              "takes packed bits; kernel_factory makes kernels of "
                              "vectors")
         x = as_any_codes(x, where)
         y = x if y is None else as_codes(y, x.shape[1], where)
-        d = number_of_bits(d, x.shape[1], where)
+        d = number_of_bits(packed, x.shape[1], where)
         out = np.empty((x.shape[0], y.shape[0]), dtype="float32")
         self._gram_c(x.shape[0], faiss.swig_ptr(x), y.shape[0],
                      faiss.swig_ptr(y), d, faiss.swig_ptr(out))
         return out
 
     def call(
-        self, x: "ArrayLike", y: "ArrayLike", *, packed: bool = True
+        self, x: "ArrayLike", y: "ArrayLike", *, packed: "bool | int" = True
     ) -> float:
         """Computes the similarity of two codes.
 
@@ -828,8 +830,8 @@ def wrap_bit_kernels():
         ----------
         x, y : array_like of uint8, shape (ceil(d / 8),)
             Packed bits.
-        packed : bool, optional
-            True, as for the kernels of vectors.
+        packed : True or int, optional
+            The number of bits, as for gram.
 
         Returns
         -------
@@ -1086,7 +1088,7 @@ def set_landmarks(self, x: "ArrayLike") -> None:
 def wrap_hashes():
 
     def encode(
-        self, x: "ArrayLike", *, packed: bool = False
+        self, x: "ArrayLike", *, packed: "bool | int" = False
     ) -> "NDArray[np.uint8]":
         """Encodes vectors as binary codes.
 
@@ -1094,16 +1096,18 @@ def wrap_hashes():
         ----------
         x : array_like, shape (n, d_in)
             Vectors.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
 
         Returns
         -------
         uint8, shape (n, code_size())
         """
         where = "KernelHash.encode"
-        if is_packed(packed, where):
+        packed = checked_packed(packed, where)
+        if packed:
+            check_number_of_bits(packed, self.d_in, where)
             return sparse_vectors.encode(
                 self, PackedVectors(x, self.d_in, where))
         if is_sparse(x):
@@ -1629,7 +1633,7 @@ INDEX_CLASSES = (
 def wrap_ids():
 
     def update_vectors(
-        self, ids: "ArrayLike", x: "ArrayLike", *, packed: bool = False
+        self, ids: "ArrayLike", x: "ArrayLike", *, packed: "bool | int" = False
     ) -> None:
         """Replaces the vectors with these ids.
 
@@ -1642,7 +1646,7 @@ def wrap_ids():
             The ids.
         x : array_like
             The new vectors or codes, as in add.
-        packed : bool, optional
+        packed : bool or int, optional
             Whether the rows of x are packed bits, as in add.
         """
         x, ids = checked_changes(self, x, ids, packed, "update_vectors")
@@ -1652,7 +1656,7 @@ def wrap_ids():
             self, len(x), faiss.swig_ptr(ids), faiss.swig_ptr(x))
 
     def upsert(
-        self, x: "ArrayLike", ids: "ArrayLike", *, packed: bool = False
+        self, x: "ArrayLike", ids: "ArrayLike", *, packed: "bool | int" = False
     ) -> int:
         """Replaces the vectors whose ids exist, and adds the others.
 
@@ -1662,7 +1666,7 @@ def wrap_ids():
             Vectors or codes, as in add.
         ids : array_like of int64, shape (n,)
             Their ids, each once.
-        packed : bool, optional
+        packed : bool or int, optional
             Whether the rows of x are packed bits, as in add.
 
         Returns
@@ -1677,8 +1681,9 @@ def wrap_ids():
 
     def checked_changes(self, x, ids, packed, name):
         where = f"{type(self).__name__}.{name}"
-        if is_packed(packed, where):
-            x = unpacked(self, x, where)
+        packed = checked_packed(packed, where)
+        if packed:
+            x = unpacked(self, x, packed, where)
         x = (codes_by_hash(self, x, where)
              if isinstance(self, faiss.IndexBinary)
              else x if isinstance(x, SparseVectors)
@@ -1855,7 +1860,7 @@ def train_through_hash(the_class):
     """The method train of a wrapper, which trains a hash behind it as well."""
     train_codes = the_class.train_codes
 
-    def train(self, x: "ArrayLike", *, packed: bool = False) -> None:
+    def train(self, x: "ArrayLike", *, packed: "bool | int" = False) -> None:
         if hash_in_front(self) is None:
             train_codes(self, x)
             return
@@ -2115,7 +2120,7 @@ for the_class in subclasses(object):
 def mean_neighbor_distance(
     x: "ArrayLike", norm: str = "l2", neighbor: int = 50,
     max_queries: int = 1000, max_points: int = 0, seed: int = 1234, *,
-    packed: bool = False
+    packed: "bool | int" = False
 ) -> float:
     """Mean distance from a vector to its neighbor-th nearest other vector.
 
@@ -2135,9 +2140,9 @@ def mean_neighbor_distance(
         Largest number of vectors to search; 0: all.
     seed : int, optional
         Seed of the samples.
-    packed : bool, optional
-        Whether the rows of x are packed bits, as numpy.packbits gives. The
-        vectors are then their zeros and ones.
+    packed : bool or int, optional
+        Whether the rows of x are packed bits, as numpy.packbits gives; or
+        their number of bits. The vectors are then their zeros and ones.
 
     Returns
     -------
@@ -2149,10 +2154,10 @@ def mean_neighbor_distance(
     counts = [as_integer(value, name, where) for name, value in (
         ("neighbor", neighbor), ("max_queries", max_queries),
         ("max_points", max_points), ("seed", seed))]
+    packed = checked_packed(packed, where)
     rows = None
-    if is_packed(packed, where):
-        x = as_any_codes(x, where)
-        rows = PackedVectors(x, 8 * x.shape[1], where)
+    if packed:
+        rows = vectors_of_bits(x, packed, where)
     elif is_sparse(x):
         rows = SparseVectors(x, x.shape[-1], where)
     if rows is not None:

@@ -10,7 +10,7 @@ from .graphs import neighbours
 def butina_clusters(
     x: "ArrayLike", threshold: float = 0.65,
     kernel: "str | Kernel | BitKernel" = "jaccard",
-    packed: "bool | None" = None, names: "ArrayLike | None" = None
+    packed: "bool | int | None" = None, names: "ArrayLike | None" = None
 ) -> "tuple[NDArray[np.int64], NDArray[np.int64] | list[list[str]]]":
     """Divides vectors into clusters around vectors with many neighbours.
 
@@ -30,9 +30,8 @@ def butina_clusters(
         The least kernel value of neighbours, above 0.
     kernel : str, Kernel or BitKernel
         As for `threshold_graph`.
-    packed : bool, optional
-        Whether each row of x has 8 bits of the vector in a byte, as
-        `numpy.packbits` gives. Under jaccard, values are Tanimoto coefficients.
+    packed : bool or int, optional
+        As for `near_duplicates`.
     names : list or array of str, length n, optional
         Names of the vectors. With names, the clusters are returned instead of
         their centres.

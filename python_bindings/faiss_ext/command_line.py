@@ -185,6 +185,7 @@ def arguments():
                      "file, or a list such as 3,17,20-30 (default: the names "
                      "in a file of fingerprints, and as ids the positions in "
                      "the file, from 0)")
+    add_counts(sub)
     add_fingerprint(sub, "morgan2:2048")
     sub.add_argument("--exact", choices=("memory", "file"), default="memory",
                      help="where a KFlat of floats, alone or in Refine, finds "
@@ -367,7 +368,11 @@ def add_packed(sub):
     either.add_argument(
         "--packed", action="store_true",
         help="bytes (uint8) in the file are packed bits, as numpy.packbits makes")
-    either.add_argument(
+    add_counts(either)
+
+
+def add_counts(sub):
+    sub.add_argument(
         "--counts", action="store_true",
         help="bytes (uint8) in the file are counts; the default for all kernels "
         "but jaccard and dice")
@@ -411,20 +416,19 @@ def set_all(index, parameters):
 
 
 def run_recommend(args):
-    packed = args.packed or is_fingerprint_file(args.vectors)
-
     def read(file):
         if is_fingerprint_file(file):
             found = read_fingerprints(file, args.fingerprint, args.skip_errors)
             tell_skipped(found.skipped)
-            return found.codes
+            return found.codes, found.bits
         x = vectors_of(file)
         if not packed:
             check_bytes(args, x, file)
-        return as_bits(x, file) if packed else x
+        return as_bits(x, file) if packed else x, packed
 
-    x = read(args.vectors)
-    queries = None if args.queries is None else read(args.queries)
+    packed = args.packed or is_fingerprint_file(args.vectors)
+    x, packed = read(args.vectors)
+    queries = None if args.queries is None else read(args.queries)[0]
     try:
         found = recommend(
             x, args.kernel, args.recall, k=args.k, queries=queries, n=args.n,
@@ -485,7 +489,8 @@ def built_of_vectors(args):
         ids = np.asarray(given.ids, dtype="int64")
     index = build_from(
         path, args.string, args.memory, args.output, part, args.exact, metric,
-        args.train, args.seed, dict(args.parameter), not args.quiet, ids, names)
+        args.train, args.seed, dict(args.parameter), not args.quiet, ids, names,
+        False if args.counts else None)
     return index, names
 
 

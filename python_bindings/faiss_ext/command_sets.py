@@ -22,14 +22,14 @@ from .timing import Stopwatch
 
 
 def rows_to_compare(args):
-    """The vectors of a file, whether they are packed bits, and their names or
-    None."""
+    """The vectors of a file, False or True if they are packed bits or their
+    number of bits, and their names or None."""
     check_results_file(args.output, args.vectors)
     if is_fingerprint_file(args.vectors):
         read = read_fingerprints(
             args.vectors, args.fingerprint, args.skip_errors)
         tell_skipped(read.skipped)
-        return read.codes, True, read.names
+        return read.codes, read.bits, read.names
     x = vectors_of(args.vectors)
     check_bytes(args, x, args.vectors)
     return (as_bits(x, args.vectors) if args.packed
@@ -37,10 +37,10 @@ def rows_to_compare(args):
 
 
 def run_duplicates(args):
-    x, is_packed, names = rows_to_compare(args)
+    x, packed, names = rows_to_compare(args)
     find = near_duplicate_groups if args.groups else found_pairs
     found, about = computed(args, x, lambda: find(
-        x, args.threshold, args.kernel, args.missed, is_packed, args.seed))
+        x, args.threshold, args.kernel, args.missed, packed, args.seed))
     name = namer(names)
     if args.groups:
         counts = {"groups": len(np.unique(found))}
@@ -58,9 +58,9 @@ def run_duplicates(args):
 
 
 def run_clusters(args):
-    x, is_packed, names = rows_to_compare(args)
+    x, packed, names = rows_to_compare(args)
     (labels, centres), about = computed(args, x, lambda: butina_clusters(
-        x, args.threshold, args.kernel, is_packed))
+        x, args.threshold, args.kernel, packed))
     name = namer(names)
     is_other = centres[labels] != np.arange(len(labels))
     order = np.lexsort((is_other, labels))  # the centre of a cluster first
@@ -71,9 +71,9 @@ def run_clusters(args):
 
 
 def run_picks(args):
-    x, is_packed, names = rows_to_compare(args)
+    x, packed, names = rows_to_compare(args)
     (picks, values), about = computed(args, x, lambda: maxmin_picks(
-        x, args.n_picks, args.kernel, args.first, is_packed, args.seed))
+        x, args.n_picks, args.kernel, args.first, packed, args.seed))
     name = namer(names)
     return show_results(
         args, names, {"picks": picks, "values": values}, about,

@@ -5,13 +5,14 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import as_array, as_ids, as_vectors
+from .arguments import (
+    as_array, as_ids, as_vectors, check_number_of_bits, checked_packed)
 from .errors import renumbering
 from .index_tree import (
     hash_before, kernel_of, part_that_compares, transforms_of)
 from .parameters import is_sharded
 from .sparse_arrays import as_csr, as_row, is_sparse
-from .sparse_vectors import PackedVectors, SparseVectors, is_packed
+from .sparse_vectors import PackedVectors, SparseVectors
 
 
 def kernel_values(
@@ -87,8 +88,9 @@ def kernel_values(
     is_binary = isinstance(model, faiss.IndexBinary)
     part = part_that_compares(model)
     kind = swig._distance_kind(part)
-    if is_packed(packed, "kernel_values") and xq is not None:
-        xq = vectors_of_bits(model, part, xq)
+    packed = checked_packed(packed, "kernel_values")
+    if packed and xq is not None:
+        xq = queries_of_bits(model, part, xq, packed)
     are_integers = is_binary or kind == "hamming"
     if D.size and D.dtype.kind not in ("iuf" if are_integers else "f"):
         raise TypeError("kernel_values: D must be an array of distances, which "
@@ -107,14 +109,14 @@ def kernel_values(
     return np.where(is_missing, np.nan, values.astype("float64", copy=False))
 
 
-def vectors_of_bits(model, part, xq):
+def queries_of_bits(model, part, xq, packed):
     """Queries of packed bits in the form that an index takes."""
-    width = model.d
-    if isinstance(model, faiss.IndexBinary):
-        hash = hash_before(part)
-        if hash is None:
-            return xq
-        width = hash.d_in
+    is_binary = isinstance(model, faiss.IndexBinary)
+    hash = hash_before(part) if is_binary else None
+    width = model.d if hash is None else hash.d_in
+    check_number_of_bits(packed, width, "kernel_values")
+    if is_binary and hash is None:
+        return xq
     xq = as_array(xq, "kernel_values: xq")
     x = PackedVectors(np.atleast_2d(xq), width, "kernel_values: xq").dense()
     return x[0] if xq.ndim == 1 else x

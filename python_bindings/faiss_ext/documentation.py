@@ -54,31 +54,31 @@ def document_methods(the_class, templates):
 class FloatIndexMethods:
     """Methods of indexes of vectors."""
 
-    def train(self, x: "ArrayLike", *, packed: bool = False) -> None:
+    def train(self, x: "ArrayLike", *, packed: "bool | int" = False) -> None:
         """Trains the index. Calling train on a trained index has no effect.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
             Training vectors.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
         """
 
-    def add(self, x: "ArrayLike", *, packed: bool = False) -> None:
+    def add(self, x: "ArrayLike", *, packed: "bool | int" = False) -> None:
         """Adds vectors, with consecutive ids above all earlier ids.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
             Vectors.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
         """
 
-    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike", *, packed: bool = False) -> None:
+    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike", *, packed: "bool | int" = False) -> None:
         """Adds vectors with given ids, which must not be in use.
 
         Parameters
@@ -87,9 +87,9 @@ class FloatIndexMethods:
             Vectors.
         ids : array_like of int64, shape (n,)
             Their ids.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
         """
 
     def search(
@@ -100,7 +100,7 @@ class FloatIndexMethods:
                 "faiss.IDSelector | None") = None,
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
-            packed: bool = False,
+            packed: "bool | int" = False,
     ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
         """Finds the k nearest neighbours of each query.
 
@@ -118,9 +118,9 @@ class FloatIndexMethods:
             array of ids and returns a boolean mask.
         D, I : ndarray, optional
             Arrays to store the results in.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class FloatIndexMethods:
     def assign(
             self, x: "ArrayLike", k: int,
             labels: "NDArray[np.int64] | None" = None, *,
-            packed: bool = False,
+            packed: "bool | int" = False,
     ) -> "NDArray[np.int64]":
         """Searches, and returns only the ids.
 
@@ -143,9 +143,9 @@ class FloatIndexMethods:
             Number of neighbours.
         labels : ndarray, optional
             An array to store the result in.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
 
         Returns
         -------
@@ -158,7 +158,7 @@ class FloatIndexMethods:
             filter: (
                 "ArrayLike | set[int] | Callable[..., Any] | "
                 "faiss.IDSelector | None") = None,
-            packed: bool = False,
+            packed: "bool | int" = False,
     ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
         """Finds all vectors within a threshold of each query.
 
@@ -177,9 +177,9 @@ class FloatIndexMethods:
             Search among some vectors only: an array or set of their ids, a
             boolean mask over all ids, a range of ids, or a function that gets an
             array of ids and returns a boolean mask.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class FloatIndexMethods:
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
             R: "NDArray[np.float32] | None" = None,
-            packed: bool = False,
+            packed: "bool | int" = False,
     ) -> ("tuple[NDArray[np.float32], NDArray[np.int64], "
           "NDArray[np.float32]]"):
         """Searches, and also returns the vectors that were found.
@@ -213,9 +213,9 @@ class FloatIndexMethods:
             Search among some vectors only: see search.
         D, I, R : ndarray, optional
             Arrays to store the results in.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
 
         Returns
         -------
@@ -585,16 +585,16 @@ class HashedIndexMethods:
     take codes.
     """
 
-    def train(self, x: "ArrayLike", *, packed: bool = False) -> None:
+    def train(self, x: "ArrayLike", *, packed: "bool | int" = False) -> None:
         """Trains the hash and the storage.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
             Training vectors.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
         """
 
     def train_codes(self, x: "ArrayLike") -> None:
@@ -606,19 +606,19 @@ class HashedIndexMethods:
             Training codes.
         """
 
-    def add(self, x: "ArrayLike", *, packed: bool = False) -> None:
+    def add(self, x: "ArrayLike", *, packed: "bool | int" = False) -> None:
         """Adds vectors, with consecutive ids above all earlier ids.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
             Vectors.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
         """
 
-    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike", *, packed: bool = False) -> None:
+    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike", *, packed: "bool | int" = False) -> None:
         """Adds vectors with given ids, which must not be in use.
 
         Parameters
@@ -627,12 +627,12 @@ class HashedIndexMethods:
             Vectors.
         ids : array_like of int64, shape (n,)
             Their ids.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
         """
 
-    def assign(self, x: "ArrayLike", k: int = 1, *, packed: bool = False) -> "NDArray[np.int64]":
+    def assign(self, x: "ArrayLike", k: int = 1, *, packed: "bool | int" = False) -> "NDArray[np.int64]":
         """Searches, and returns only the ids.
 
         Parameters
@@ -641,9 +641,9 @@ class HashedIndexMethods:
             Queries.
         k : int, optional
             Number of neighbours.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
 
         Returns
         -------
@@ -656,7 +656,7 @@ class HashedIndexMethods:
         filter: (
             "ArrayLike | set[int] | Callable[..., Any] | "
             "faiss.IDSelector | None") = None,
-        packed: bool = False
+        packed: "bool | int" = False
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
         """Searches, and also returns the codes that were found.
@@ -671,9 +671,9 @@ class HashedIndexMethods:
             Search parameters for the storage.
         filter : array_like, set, range, callable or faiss.IDSelector, optional
             Search among some vectors only: see search.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
 
         Returns
         -------
@@ -688,7 +688,7 @@ class HashedIndexMethods:
         filter: (
             "ArrayLike | set[int] | Callable[..., Any] | "
             "faiss.IDSelector | None") = None,
-        packed: bool = False
+        packed: "bool | int" = False
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each query.
 
@@ -704,9 +704,9 @@ class HashedIndexMethods:
             Search among some vectors only: an array or set of their ids, a
             boolean mask over all ids, a range of ids, or a function that gets an
             array of ids and returns a boolean mask.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
 
         Returns
         -------
@@ -720,7 +720,7 @@ class HashedIndexMethods:
         filter: (
             "ArrayLike | set[int] | Callable[..., Any] | "
             "faiss.IDSelector | None") = None,
-        packed: bool = False
+        packed: "bool | int" = False
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a Hamming distance below thresh of each query.
 
@@ -736,9 +736,9 @@ class HashedIndexMethods:
             Search among some vectors only: an array or set of their ids, a
             boolean mask over all ids, a range of ids, or a function that gets an
             array of ids and returns a boolean mask.
-        packed : bool, optional
-            Whether the rows of x are packed bits, as numpy.packbits gives. The
-            vectors are then their zeros and ones.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits. The vectors are then their zeros and ones.
 
         Returns
         -------

@@ -6,15 +6,18 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import as_kernel
-from .arguments import as_integer, as_number, as_packed, as_threshold
+from .arguments import (
+    as_integer, as_names, as_number, as_packed, as_threshold, is_only_of_bits)
 from .packed_rows import PackedRows, neighbours_of_codes
+from .sparse_arrays import is_sparse
 from .sparse_vectors import as_rows
 
 
 def near_duplicates(
     x: "ArrayLike", threshold: float = 0.8, kernel: "str | Kernel" = "jaccard",
-    missed: float = 0.01, packed: "bool | None" = None, seed: int = 1234
-) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
+    missed: float = 0.01, packed: "bool | int | None" = None,
+    seed: int = 1234, names: "ArrayLike | None" = None
+) -> "tuple[NDArray[np.int64] | list[tuple[str, str]], NDArray[np.float32]]":
     """Finds the pairs of vectors whose kernel value reaches a threshold.
 
     The search is exact where this is fast: for texts and other sparse vectors,
@@ -50,18 +53,22 @@ def near_duplicates(
         The largest probability, over the random samples, with which a pair may
         be missed: from 0 to below 1. With 0, the search is always exact. Which
         kernels use samples is listed in docs/python.md; the others are exact.
-    packed : bool, optional
+    packed : bool or int, optional
         Whether each row of x has 8 bits of the vector in a byte, as
-        `numpy.packbits` gives. Under jaccard, values are Tanimoto coefficients.
-        It must be given for arrays of uint8 under jaccard and dice. Other bytes
-        are counts by default.
+        `numpy.packbits` gives; or the number of bits, on which hamming and
+        russellrao depend. Under jaccard, values are Tanimoto coefficients. It
+        must be given for arrays of uint8 under jaccard and dice. Other bytes are
+        counts by default.
     seed : int
         Seed of the random samples. The result depends on x and the seed alone.
+    names : list or array of str, length n, optional
+        Names of the vectors.
 
     Returns
     -------
     pairs : int64, shape (m, 2)
-        The two vectors of each pair, i < j, in ascending order.
+        The two vectors of each pair, i < j, in ascending order. With names, a
+        list with the two names of each pair instead.
     values : float32, shape (m,)
         Their kernel values. Equal vectors have the value k(x, x).
 
@@ -93,17 +100,24 @@ def near_duplicates(
     >>> pairs, values = faiss_ext.near_duplicates(
     ...     fingerprints, 0.9, missed=0, packed=True)
     """
-    return found_pairs(x, threshold, kernel, missed, packed, seed)[:2]
+    where = "near_duplicates"
+    pairs, values, _ = found_pairs(
+        x, threshold, kernel, missed, packed, seed, where)
+    names = as_names(names, number_of_rows(x), where)
+    if names is not None:
+        pairs = [(names[i], names[j]) for i, j in pairs.tolist()]
+    return pairs, values
 
 
-def found_pairs(x, threshold, kernel, missed, packed, seed, where="near_duplicates"):
+def found_pairs(x, threshold, kernel, missed, packed, seed,
+                where="near_duplicates"):
     """What near_duplicates returns, and a bound of the probability that a pair
     is missing; 0 if the search was exact."""
     packed = as_packed(packed, x, kernel, where)
     kernel = as_name(kernel)
     if packed and compares_counts(kernel, missed):
         check_samples(missed, seed, where)
-        return (*pairs_of_codes(x, threshold, kernel, where), 0)
+        return (*pairs_of_codes(x, threshold, kernel, packed, where), 0)
     rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
     find = swig._near_duplicates_packed_c if packed else swig._near_duplicates_c
     result = faiss.RangeSearchResult(len(rows))
@@ -118,7 +132,7 @@ def found_pairs(x, threshold, kernel, missed, packed, seed, where="near_duplicat
 
 def near_duplicate_groups(
     x: "ArrayLike", threshold: float = 0.8, kernel: "str | Kernel" = "jaccard",
-    missed: float = 0.01, packed: "bool | None" = None, seed: int = 1234
+    missed: float = 0.01, packed: "bool | int | None" = None, seed: int = 1234
 ) -> "NDArray[np.int64]":
     """Divides vectors into groups of near-duplicates.
 
@@ -137,7 +151,7 @@ def near_duplicate_groups(
     missed : float
         As for `near_duplicates`. A group is divided only if all chains between
         two of its vectors lack a pair.
-    packed : bool, optional
+    packed : bool or int, optional
         As for `near_duplicates`.
     seed : int
         As for `near_duplicates`.
@@ -165,7 +179,7 @@ def near_duplicate_groups(
     kernel = as_name(kernel)
     if packed and compares_counts(kernel, missed):
         check_samples(missed, seed, where)
-        pairs, _ = pairs_of_codes(x, threshold, kernel, where)
+        pairs, _ = pairs_of_codes(x, threshold, kernel, packed, where)
         return first_of_groups(pairs, len(x))
     rows, arguments = checked(x, threshold, kernel, missed, packed, seed, where)
     find = (swig._near_duplicate_groups_packed_c if packed
@@ -173,6 +187,10 @@ def near_duplicate_groups(
     groups = np.empty(len(rows), "int64")
     find(*rows.arguments(), *arguments, faiss.swig_ptr(groups))
     return groups
+
+
+def number_of_rows(x):
+    return x.shape[0] if is_sparse(x) else len(x)
 
 
 def as_name(kernel):
@@ -186,16 +204,14 @@ def compares_counts(kernel, missed):
     """Whether pairs of packed bits are compared by BKFlat: under kernels of bits
     that have no kernel of vectors, and if floats would round values at the
     threshold although no pair may be missed."""
-    name = kernel.partition("(")[0].strip() if isinstance(kernel, str) else None
-    is_only_of_bits = (name in swig.bit_kernel_names()
-                       and name not in swig.kernel_names())
-    return is_only_of_bits or (name == "cosine" and missed == 0)
+    return isinstance(kernel, str) and (
+        is_only_of_bits(kernel) or (kernel.strip() == "cosine" and missed == 0))
 
 
-def pairs_of_codes(x, threshold, kernel, where):
+def pairs_of_codes(x, threshold, kernel, packed, where):
     """The pairs i < j of packed bits whose kernel value reaches a threshold, in
     ascending order, and their values."""
-    ends, ids, values = neighbours_of_codes(x, threshold, kernel, where)
+    ends, ids, values = neighbours_of_codes(x, threshold, kernel, packed, where)
     pairs = np.stack([np.repeat(np.arange(len(ends) - 1), np.diff(ends)), ids],
                      axis=1)
     is_first = pairs[:, 0] < pairs[:, 1]
@@ -215,7 +231,7 @@ def first_of_groups(pairs, n):
 
 def checked(x, threshold, kernel, missed, packed, seed, where):
     """The rows and the other arguments as C++ takes them."""
-    rows = PackedRows(x, where) if packed else as_rows(x, where)
+    rows = PackedRows(x, packed, where) if packed else as_rows(x, where)
     return rows, (as_kernel(kernel), as_threshold(threshold, where),
                   *check_samples(missed, seed, where))
 

@@ -20,9 +20,9 @@ class PackedFile(FileSource):
     """Fingerprints in a temporary file, by the name of the file that they come
     from."""
 
-    def __init__(self, path, name, bits):
+    def __init__(self, path, name):
         super().__init__(path)
-        self.name, self.bits = name, bits
+        self.name = name
 
 
 class Skipped:
@@ -98,8 +98,8 @@ def build_from_fingerprints(path, string, output, fingerprint=None,
         file.flush()
         ids, others = (None, None) if ids is None else ids(len(names))
         index = build_of(
-            PackedFile(file.name, path, batch.bits), string, memory, None, None,
-            None, train, seed, parameters, progress, ids)
+            PackedFile(file.name, path), string, memory, None, None, None,
+            train, seed, parameters, progress, ids, packed=batch.bits)
     if ids is not None or others is not None:
         names = renamed(list(names) if others is None else others, ids)
     if batch.type is not None:

@@ -4,14 +4,14 @@
 import numpy as np
 
 from .arguments import as_packed
-from .duplicates import found_pairs
+from .duplicates import found_pairs, number_of_rows
 from .packed_rows import neighbours_of_codes
-from .sparse_arrays import is_sparse
 
 
 def threshold_graph(
     x: "ArrayLike", threshold: float = 0.8,
-    kernel: "str | Kernel | BitKernel" = "jaccard", packed: "bool | None" = None
+    kernel: "str | Kernel | BitKernel" = "jaccard",
+    packed: "bool | int | None" = None
 ) -> "Any":
     """Makes the graph of the vectors whose kernel value reaches a threshold.
 
@@ -30,9 +30,8 @@ def threshold_graph(
     kernel : str, Kernel or BitKernel
         As for `near_duplicates`. With `packed=True`, a symmetric kernel of bits
         (`bit_kernel_names`).
-    packed : bool, optional
-        Whether each row of x has 8 bits of the vector in a byte, as
-        `numpy.packbits` gives. Under jaccard, values are Tanimoto coefficients.
+    packed : bool or int, optional
+        As for `near_duplicates`.
 
     Returns
     -------
@@ -68,10 +67,11 @@ def threshold_graph(
 def neighbours(x, threshold, kernel, packed, where):
     """All vectors whose kernel value with each vector reaches the threshold,
     without itself, as CSR: the ends of the rows, ids that ascend, and values."""
-    if as_packed(packed, x, kernel, where):
-        return neighbours_of_codes(x, threshold, kernel, where)
+    packed = as_packed(packed, x, kernel, where)
+    if packed:
+        return neighbours_of_codes(x, threshold, kernel, packed, where)
     pairs, values, _ = found_pairs(x, threshold, kernel, 0, False, 0, where)
-    n = x.shape[0] if is_sparse(x) else len(x)
+    n = number_of_rows(x)
     rows, ids = np.concatenate([pairs, pairs[:, ::-1]]).T
     order = np.lexsort((ids, rows))
     ends = np.append(0, np.cumsum(np.bincount(rows, minlength=n)))

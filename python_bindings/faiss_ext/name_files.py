@@ -101,8 +101,8 @@ def read_names(path: "str | os.PathLike[str]") -> "Names | None":
     Raises
     ------
     VectorFileError
-        A ValueError. If the file cannot be read, or if the index or the names
-        in it are truncated or damaged.
+        A ValueError. If the file cannot be read, if it begins with no index, or
+        if the index or the names in it are truncated or damaged.
     """
     with errors_named(checked_name(path)), open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -112,9 +112,20 @@ def read_names(path: "str | os.PathLike[str]") -> "Names | None":
             end = file.read()
         if end.endswith(END_MAGIC):
             return contents(path, file, size, end)
-        if size and holds_beginning(path, file):
+        file.seek(0)
+        if not begins_index(file.read(4)):
+            raise VectorFileError(f"{path}: the file of an index was expected, "
+                                  + ("but it is empty" if size == 0 else
+                                     "but it does not begin with one"))
+        if holds_beginning(path, file):
             raise truncated(path)
     return None
+
+
+def begins_index(head):
+    """Whether the first four bytes of a file may be those of an index. FAISS's
+    begin with I."""
+    return len(head) == 4 and (head in FILE_MAGICS or head.startswith(b"I"))
 
 
 def names_in_rest(path, rest):

@@ -11,7 +11,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from ._version import __version__
-from .arguments import as_new_ids, python_number
+from .arguments import (
+    as_new_ids, checked_packed, may_be_bits, number_of_bits, python_number)
 from .build_folder import LOCK, STATE, BuildFolder, differing
 from .errors import with_prefix, with_vector
 from .extend_faiss import clone_binary_index
@@ -58,7 +59,8 @@ def number_of_bytes(memory, before="memory: "):
     return size
 
 
-def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
+def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None,
+               packed=None):
     """Makes an exact index of the vectors in a file, without copying them.
 
     The file is mapped and must stay.
@@ -77,6 +79,10 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
         Number of vectors to index, from the first on; by default all. `add`
         and `add_next` add the ones that follow. To train a kernel with
         `index.train`, start with n=0.
+    packed : bool, optional
+        False, if bytes (uint8) are counts. It must be given under jaccard and
+        dice, because the bytes may also be packed bits, which need an index
+        such as BKFlat(jaccard).
 
     Returns
     -------
@@ -108,6 +114,7 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
                          "number of its vectors")
     if isinstance(kernel, str):
         kernel = swig.kernel_factory(kernel)
+    check_counts(packed, vectors.dtype, kernel.description(), path)
     index = swig.IndexFileKernel(
         place.d, place.path, place.store, place.offset, place.stride, place.n,
         kernel, metric)
@@ -291,7 +298,8 @@ def block_name(begin):
 
 def build_from(path, string, memory=None, output=None, part=None, exact=None,
                metric=faiss.METRIC_L2, train=100_000, seed=1234,
-               parameters=None, progress=True, ids=None, names=None):
+               parameters=None, progress=True, ids=None, names=None,
+               packed=None):
     """Builds an index of a file of vectors, which may be larger than memory.
 
     The file is mapped, and its vectors are added in blocks. `KFlat(kernel)`,
@@ -336,6 +344,10 @@ def build_from(path, string, memory=None, output=None, part=None, exact=None,
     names : Names, optional
         The names of the vectors, which the file of the index keeps.
         `faiss_ext.read_names` reads them.
+    packed : bool or int, optional
+        False if bytes (uint8) are counts: under jaccard, dice and CWS they may
+        also be packed bits, so it must be given there. For strings of packed
+        bits, their number if they do not fill their bytes.
 
     Returns
     -------
@@ -375,17 +387,18 @@ def build_from(path, string, memory=None, output=None, part=None, exact=None,
     ...     memory="2GB", output="base.index")
     """
     return build_of(FileSource(path, part), string, memory, output, exact,
-                    metric, train, seed, parameters, progress, ids, names)
+                    metric, train, seed, parameters, progress, ids, names,
+                    packed)
 
 
 def build_of(source, string, memory, output, exact, metric, train, seed,
-             parameters, progress, ids, names=None):
+             parameters, progress, ids, names=None, packed=None):
     """Builds an index of the vectors of a source, as build_from does."""
     train, seed, parameters = checked(string, exact, train, seed, parameters)
     check_names(names, output)
     source = source.opened()
     made = made_from(string, source.d, source.dtype, metric, parameters,
-                     source.name, source.bits)
+                     source.name, packed, is_sparse(source.vectors))
     if is_sparse(source.vectors) and not takes_sparse(made):
         raise VectorFileError(f"{source.name}: {why_not_sparse(string)}")
     check_exact(exact, string, made, [source])
@@ -539,15 +552,35 @@ def checked_ids(ids, build, made, string):
     return ids
 
 
-def made_from(string, d, dtype, metric, parameters, name, width=None):
-    """Makes the empty index of a string, for vectors of a type from a source
-    with a name. Packed bits are d bytes, with `width` bits if not all count."""
-    bits = swig._is_string_for_codes(string)
-    if bits and dtype != "uint8":
+def check_counts(packed, dtype, string, name):
+    """Raises an error for packed bits, which an index of vectors does not take
+    from a file, and for bytes that may be packed bits."""
+    if packed is not None and checked_packed(packed, name):
         raise VectorFileError(
-            f"{name}: {string} takes packed bits, uint8, got {dtype}")
-    made = (swig.index_binary_factory(width or 8 * d, string) if bits
-            else faiss.index_factory(d, string, metric))
+            f"{name}: {string} takes vectors, got packed={packed}; use a string "
+            "such as BKFlat(jaccard) for packed bits in a file")
+    if packed is None and may_be_bits(dtype, string):
+        raise VectorFileError(
+            f"{name}: has bytes (uint8), which may be packed bits or counts; "
+            "pass packed=False (--counts) for counts, or use a string such as "
+            "BKFlat(jaccard) for packed bits")
+
+
+def made_from(string, d, dtype, metric, parameters, name, packed=None,
+              are_sparse=False):
+    """Makes the empty index of a string, for vectors of a type from a source
+    with a name. Packed bits are d bytes."""
+    if swig._is_string_for_codes(string):
+        packed = packed is None or checked_packed(packed, name)
+        if not packed or dtype != "uint8":
+            raise VectorFileError(
+                f"{name}: {string} takes packed bits, uint8, got "
+                f"{dtype if packed else 'packed=False'}")
+        made = swig.index_binary_factory(
+            number_of_bits(packed, d, name), string)
+    else:
+        check_counts(packed, None if are_sparse else dtype, string, name)
+        made = faiss.index_factory(d, string, metric)
     for name, value in parameters.items():
         set_index_parameter(made, name, value)
     return made
@@ -575,7 +608,7 @@ class Build:
                 and not self.layout.why_copied):
             self.exact = file_index(
                 source.path, self.layout.flat.kernel, made.metric_type,
-                source.part, n=0)
+                source.part, n=0, packed=False)
             ranking = self.layout.ranking
             self.base = None if ranking is None else ranking.base
         # The sizes of a vector at each step on its way into the index. A hash
@@ -597,7 +630,8 @@ class Build:
         """The state that identifies a build, except for its string."""
         return {"version": __version__, "exact": self.exact is not None,
                 "train": self.train_size, "seed": self.seed,
-                "block": self.block, "vectors": self.source.identity}
+                "block": self.block, "d": self.parts()[0].d,
+                "vectors": self.source.identity}
 
     def whole(self, ids=None):
         """The index, once all vectors are in it."""

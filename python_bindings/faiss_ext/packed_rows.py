@@ -6,7 +6,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import as_bit_kernel
-from .arguments import as_array, as_codes, as_threshold
+from .arguments import as_array, as_codes, as_threshold, number_of_bits
+from .errors import about_vector
 from .progress import Steps
 from .sparse_arrays import is_sparse
 
@@ -14,28 +15,41 @@ BATCH = 1000  # codes of a range search
 
 
 class PackedRows:
-    """Rows of packed bits, as C++ takes them."""
+    """Rows of packed bits, as C++ takes them. Bits beyond their number are
+    zeros."""
 
-    def __init__(self, x, where):
+    def __init__(self, x, packed, where):
+        """packed : True, or the number of bits"""
         if is_sparse(x):
             raise TypeError(f"{where}: expected packed bits in an array of "
                             "uint8, got a sparse array; leave out packed=True")
         x = as_array(x, where)
         self.codes = as_codes(x, x.shape[-1] if x.ndim else 0, where)
+        size = self.codes.shape[1]
+        self.bits = number_of_bits(packed, size, where)
+        unused = 8 * size - self.bits
+        if unused:
+            beyond = np.flatnonzero(self.codes[:, -1] & (1 << unused) - 1)
+            if len(beyond):
+                raise about_vector(
+                    f"{where}: ", beyond[0], f" has ones beyond its first "
+                    f"{self.bits} bits; expected zeros in the {unused} low bits "
+                    "of the last byte, as numpy.packbits gives")
 
     def __len__(self):
         return len(self.codes)
 
     def arguments(self):
+        """For kernels that do not depend on the number of bits."""
         n, size = self.codes.shape
         return n, 8 * size, faiss.swig_ptr(self.codes)
 
 
-def neighbours_of_codes(x, threshold, kernel, where):
+def neighbours_of_codes(x, threshold, kernel, packed, where):
     """The codes whose kernel value with each code reaches the threshold, as CSR:
     the ends of the rows, ids that ascend, and values."""
-    codes = PackedRows(x, where).codes
-    index = index_of_codes(codes, kernel, where)
+    rows = PackedRows(x, packed, where)
+    codes, index = rows.codes, index_of_rows(rows, kernel, where)
     radius = radius_of(index, threshold, where)
     n = len(codes)
     steps = Steps("neighbours", n)
@@ -53,11 +67,11 @@ def neighbours_of_codes(x, threshold, kernel, where):
             np.concatenate([np.empty(0, "int64"), *ids]), values.astype("float32"))
 
 
-def index_of_codes(codes, kernel, where):
+def index_of_rows(rows, kernel, where):
     """A BKFlat of packed bits, under a symmetric kernel."""
     kernel = as_symmetric_bit_kernel(kernel, where)
-    index = swig.IndexBinaryFlatKernel(8 * codes.shape[1], kernel)
-    index.add(codes)
+    index = swig.IndexBinaryFlatKernel(rows.bits, kernel)
+    index.add(rows.codes)
     return index
 
 

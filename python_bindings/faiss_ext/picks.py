@@ -6,8 +6,9 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import as_kernel
-from .arguments import as_integer, as_matrix, as_names, as_packed
+from .arguments import as_integer, as_matrix, as_names, as_packed, shown
 from .duplicates import as_seed
+from .errors import about_vector
 from .packed_rows import PackedRows, as_symmetric_bit_kernel
 from .progress import Steps
 from .sparse_arrays import is_sparse, to_csr
@@ -18,8 +19,8 @@ BATCH = 100  # queries of a range search
 def maxmin_picks(
     x: "ArrayLike", n_picks: int,
     kernel: "str | Kernel | BitKernel" = "jaccard",
-    first: "int | None" = None, packed: "bool | None" = None, seed: int = 1234,
-    names: "ArrayLike | None" = None
+    first: "int | str | None" = None, packed: "bool | int | None" = None,
+    seed: int = 1234, names: "ArrayLike | None" = None
 ) -> "tuple[NDArray[np.int64] | list[str], NDArray[np.float32]]":
     """Picks vectors that are as different from each other as possible.
 
@@ -35,12 +36,14 @@ def maxmin_picks(
         The number of picks, from 1 to n.
     kernel : str, Kernel or BitKernel
         A symmetric kernel with k(x, x) = 1 for every x, such as jaccard.
-        Bandwidths must be set. With `packed=True`, a kernel of bits.
-    first : int, optional
-        The first pick. By default a random vector.
-    packed : bool, optional
-        Whether each row of x has 8 bits of the vector in a byte, as
-        `numpy.packbits` gives.
+        Bandwidths must be set. With `packed=True`, a kernel of bits. Under
+        cosine, codes of zeros are an error, because they are not similar to
+        themselves.
+    first : int or str, optional
+        The first pick: its row in x, from 0; or its name, if `names` are given.
+        By default a random vector.
+    packed : bool or int, optional
+        As for `near_duplicates`.
     seed : int
         Seed of the first pick.
     names : list or array of str, length n, optional
@@ -65,18 +68,18 @@ def maxmin_picks(
     >>> picks, values = faiss_ext.maxmin_picks(fingerprints, 100, packed=True)
     """
     where = "maxmin_picks"
-    is_of_codes = as_packed(packed, x, kernel, where)
-    vectors = (Codes if is_of_codes else Vectors)(x, kernel, where)
+    packed = as_packed(packed, x, kernel, where)
+    vectors = (Codes(x, kernel, packed, where) if packed
+               else Vectors(x, kernel, where))
     n, n_picks = vectors.rows.shape[0], as_integer(n_picks, "n_picks", where)
+    if n == 0:
+        raise ValueError(f"{where}: x has no vectors, expected at least 1")
     if not 1 <= n_picks <= n:
         raise ValueError(f"{where}: n_picks is {n_picks}, expected an integer "
                          f"from 1 to {n}")
     random = int(np.random.default_rng(as_seed(seed, where)).integers(n))
-    first = random if first is None else as_integer(first, "first", where)
-    if not 0 <= first < n:
-        raise ValueError(f"{where}: first is {first}, expected an integer from "
-                         f"0 to {n - 1}")
     names = as_names(names, n, where)
+    first = random if first is None else as_row(first, names, n, where)
     picks, values = np.empty(n_picks, "int64"), np.zeros(n_picks, "float32")
     candidates, steps = Candidates(vectors), Steps("picks", n_picks)
     for i in range(n_picks):
@@ -86,6 +89,21 @@ def maxmin_picks(
         values[i] = reached if i else 0
         steps(i + 1)
     return picks if names is None else [names[i] for i in picks], values
+
+
+def as_row(first, names, n, where):
+    """The number of a vector that is given by its number or by its name."""
+    if isinstance(first, str) and names is not None:
+        rows = [i for i, name in enumerate(names) if name == first]
+        if len(rows) != 1:
+            raise ValueError(f"{where}: first is {shown(first)}, expected the "
+                             f"name of one vector, got {len(rows)} with it")
+        return rows[0]
+    first = as_integer(first, "first", where)
+    if not 0 <= first < n:
+        raise ValueError(f"{where}: first is {first}, expected an integer from "
+                         f"0 to {n - 1}")
+    return first
 
 
 class Candidates:
@@ -154,14 +172,25 @@ class Codes:
 
     least, are_scanned = 0, True
 
-    def __init__(self, x, kernel, where):
-        self.rows = PackedRows(x, where).codes
+    def __init__(self, x, kernel, packed, where):
+        rows = PackedRows(x, packed, where)
+        self.rows, self.bits = rows.codes, rows.bits
         self.kernel = as_symmetric_bit_kernel(kernel, where)
         if not self.kernel.is_one_for_equal():
             raise varies(self.kernel, where)
+        self.check_zeros(where)
+
+    def check_zeros(self, where):
+        """Raises an error for codes of zeros under a kernel in which they are
+        not similar to themselves."""
+        zeros = np.flatnonzero(~self.rows.any(axis=1))[:1]
+        if len(zeros) and self.kernel.gram(self.rows[zeros]) != 1:
+            raise about_vector(
+                f"{where}: ", zeros[0], " has no ones, and k(x, x) of "
+                f"{self.kernel.description()} is 0 for it; leave it out")
 
     def index_of(self, ids):
-        index = swig.IndexBinaryFlatKernel(8 * self.rows.shape[1], self.kernel)
+        index = swig.IndexBinaryFlatKernel(self.bits, self.kernel)
         index.add(self.rows[ids])
         return index
 

@@ -27,7 +27,7 @@ from .vector_files import SVMLIGHT
 
 def build_shards(partitions, string, client=None, folder=None, part=None,
                  exact=None, metric=faiss.METRIC_L2, train=100_000, seed=1234,
-                 parameters=None, memory=None, progress=True):
+                 parameters=None, memory=None, progress=True, packed=None):
     """Builds an index with one shard for each partition of the vectors.
 
     The index is trained once, with a sample of all partitions. If it needs no
@@ -68,6 +68,8 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         Memory that a shard and its construction may use, as for `build_from`.
     progress : bool, optional
         Whether to show on stderr how many shards are done.
+    packed : bool or int, optional
+        As for `build_from`.
 
     Returns
     -------
@@ -108,7 +110,8 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     sizes = sizes_of(sources, engine)
     model = made_from(
         string, sizes[0]["d"], sizes[0]["dtype"], metric, parameters,
-        f"partition {sources[0].name}")
+        f"partition {sources[0].name}", packed,
+        all(size.get("is_sparse") for size in sizes))
     check_sparse(sizes, sources, string, model)
     check_exact(exact, string, model, sources)
     build = ShardBuild(engine, sources, sizes, exact, memory, progress)
@@ -123,7 +126,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     state = {
         "version": __version__, "string": string, "exact": exact or "file",
         "metric": int(metric), "train": train, "seed": seed,
-        "parameters": parameters, "partitions": identities}
+        "parameters": parameters, "packed": packed, "partitions": identities}
     with place.building(state) as has_manifest:
         if has_manifest:
             with contextlib.suppress(ShardError):  # if it is damaged

@@ -33,7 +33,9 @@ from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
 from . import swigfaiss_ext as swig
-from .arguments import as_any_codes, as_array, python_number
+from .arguments import (
+    as_any_codes, as_array, as_packed, checked_packed, number_of_bits,
+    python_number)
 from .index_tree import part_that_compares
 from .out_of_core import takes_one_add_only
 from .parameters import index_parameters, set_index_parameter
@@ -260,11 +262,12 @@ class _IndexNeighbors(
 
     def _new_index(self, width):
         """An index for rows of so many components, or of bytes if packed."""
+        bits = self.packed and number_of_bits(
+            checked_packed(self.packed, "packed"), width, type(self).__name__)
         try:
-            return faiss.index_factory(width * (8 if self.packed else 1),
-                                       self.index)
+            return faiss.index_factory(bits or width, self.index)
         except RuntimeError:
-            index = _binary_index(8 * width if self.packed else 64, self.index)
+            index = _binary_index(bits or 64, self.index)
             if index is None:
                 raise
             if not self.packed:
@@ -277,7 +280,7 @@ class _IndexNeighbors(
         """The vectors in the form that the index takes."""
         if not self.packed or isinstance(index, faiss.IndexBinary):
             return X
-        bits = sparse_of_bits(X, type(self).__name__)
+        bits = sparse_of_bits(X, index.d, type(self).__name__)
         return bits if takes_sparse(index) else bits.toarray()
 
     def _scale(self):
@@ -297,6 +300,8 @@ class _IndexNeighbors(
         if not isinstance(self.parameters, (dict, type(None))):
             raise TypeError(
                 f"parameters must be a dict, got {self.parameters!r}")
+        if self.packed is not None:
+            checked_packed(self.packed, type(self).__name__)
 
     def _takes_sparse(self):
         if self.packed:
@@ -322,6 +327,8 @@ class _IndexNeighbors(
             X = as_array(X, type(self).__name__)
         how = {"reset": reset, "dtype": "float32", "order": "C", "copy": reset,
                "accept_sparse": "csr"}
+        if reset and not swig._is_string_for_codes(self.index):
+            as_packed(self.packed, X, self.index, type(self).__name__)
         if self.packed:
             as_any_codes(X, type(self).__name__)
             how |= {"dtype": "uint8", "accept_sparse": False}
@@ -607,10 +614,12 @@ class KernelNeighbors(_IndexNeighbors):
         Search parameters by name, such as nprobe, max_codes, k_factor,
         efSearch, nflip and B. fit sets each one on the outermost part of the
         index that has it.
-    packed : bool, optional
+    packed : bool or int, optional
         Whether each row of X has 8 bits of the vector in a byte of uint8, as
-        numpy.packbits gives. Binary indexes, such as BKFlat(jaccard), take
-        packed bits only; the others get vectors of zeros and ones.
+        numpy.packbits gives; or the number of bits. Binary indexes, such as
+        BKFlat(jaccard), take packed bits only; the others get vectors of zeros
+        and ones. It must be given for arrays of uint8 if the index uses jaccard,
+        dice or CWS. Other bytes are numbers by default.
 
     Attributes
     ----------
@@ -673,7 +682,8 @@ class KernelNeighbors(_IndexNeighbors):
     def __init__(
         self, index: str = "KFlat(gaussian)", *, n_neighbors: int = 5,
         radius: "float | None" = None, n_jobs: "int | None" = None,
-        parameters: "dict[str, Any] | None" = None, packed: bool = False
+        parameters: "dict[str, Any] | None" = None,
+        packed: "bool | int | None" = None
     ) -> None:
         self.index = index
         self.n_neighbors = n_neighbors
@@ -737,10 +747,12 @@ class KernelNeighborsTransformer(_IndexNeighbors):
         Search parameters by name, such as nprobe, max_codes, k_factor,
         efSearch, nflip and B. fit sets each one on the outermost part of the
         index that has it.
-    packed : bool, optional
+    packed : bool or int, optional
         Whether each row of X has 8 bits of the vector in a byte of uint8, as
-        numpy.packbits gives. Binary indexes, such as BKFlat(jaccard), take
-        packed bits only; the others get vectors of zeros and ones.
+        numpy.packbits gives; or the number of bits. Binary indexes, such as
+        BKFlat(jaccard), take packed bits only; the others get vectors of zeros
+        and ones. It must be given for arrays of uint8 if the index uses jaccard,
+        dice or CWS. Other bytes are numbers by default.
     symmetric : bool, optional
         Whether the graph of fit_transform has each edge in both directions, with
         the same weight, and each vector as its own neighbour. Rows can then have
@@ -811,7 +823,8 @@ class KernelNeighborsTransformer(_IndexNeighbors):
         self, index: str = "KFlat(gaussian)", *, n_neighbors: int = 5,
         radius: "float | None" = None, mode: str = "distance",
         n_jobs: "int | None" = None,
-        parameters: "dict[str, Any] | None" = None, packed: bool = False,
+        parameters: "dict[str, Any] | None" = None,
+        packed: "bool | int | None" = None,
         symmetric: bool = False, connected: bool = False
     ) -> None:
         self.index = index

@@ -24,7 +24,6 @@ class Source:
 
     path = None  # no file to map
     size = None  # of a partition, unknown before it is opened
-    bits = None  # of a vector of packed bits, if they do not fill its bytes
 
     def set_vectors(self, vectors):
         self.vectors, self.dtype = vectors, str(vectors.dtype)

@@ -5,7 +5,8 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .arguments import as_any_codes, as_codes, as_float32, as_matrix, shown
+from .arguments import (
+    as_any_codes, as_codes, as_float32, as_matrix, number_of_bits)
 from .index_tree import hash_in_front
 from .sparse_arrays import as_columns, is_sparse, place_of, to_csr
 
@@ -68,21 +69,20 @@ class PackedVectors(SparseVectors):
         return x
 
 
-def sparse_of_bits(x, where):
-    """Packed bits as a csr_matrix of float32 ones, with 8 columns a byte."""
+def vectors_of_bits(x, packed, where):
+    """The vectors of packed bits that tell their number themselves."""
+    x = as_any_codes(x, where)
+    return PackedVectors(x, number_of_bits(packed, x.shape[1], where), where)
+
+
+def sparse_of_bits(x, packed, where):
+    """Packed bits as a csr_matrix of float32 ones, with a column for each
+    bit."""
     from scipy.sparse import csr_matrix
 
-    x = as_any_codes(x, where)
-    rows = PackedVectors(x, 8 * x.shape[1], where)
+    rows = vectors_of_bits(x, packed, where)
     return csr_matrix((rows.values, rows.indices, rows.indptr),
                       shape=(rows.n, rows.d))
-
-
-def is_packed(packed, where):
-    if not isinstance(packed, (bool, np.bool_)):
-        raise TypeError(f"{where}: packed must be True or False, got "
-                        f"{shown(packed)}")
-    return packed
 
 
 class DenseRows(SparseVectors):

@@ -181,7 +181,7 @@ def test_texts_name_the_kernel(kernel):
 
 def test_kernel_values_of_bits_beyond_d():
     with pytest.raises(RuntimeError, match="BitKernel::gram: code 0 has ones beyond its first 9 bits"):
-        faiss_ext.bit_kernel_factory("russellrao").gram(np.array([[255, 255]], "uint8"), d=9)
+        faiss_ext.bit_kernel_factory("russellrao").gram(np.array([[255, 255]], "uint8"), packed=9)
 
 
 def test_distances_of_kernel_values():

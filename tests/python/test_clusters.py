@@ -77,6 +77,27 @@ def test_clusters_by_names():
     picks, values = faiss_ext.maxmin_picks(PACKED, 9, packed=True)
     named, same = faiss_ext.maxmin_picks(PACKED, 9, packed=True, names=names)
     assert named == [names[i] for i in picks] and (same == values).all()
+    from_row, from_name = (faiss_ext.maxmin_picks(PACKED, 9, first=first, packed=True, names=names)[0] for first in (7, names[7]))
+    assert from_row == from_name and from_row[0] == names[7] != named[0]
+
+
+@pytest.mark.parametrize("first, names, error, message", [
+    ("c", ["a", "b", "b"], ValueError, "first is 'c', expected the name of one vector, got 0 with it"),
+    ("b", ["a", "b", "b"], ValueError, "first is 'b', expected the name of one vector, got 2 with it"),
+    ("b", None, TypeError, "first must be an integer, got 'b'"), (3, ["a", "b", "c"], ValueError, "first is 3, expected an integer from 0 to 2")])
+def test_first_picks_that_are_not_there(first, names, error, message):
+    with pytest.raises(error, match=f"maxmin_picks: {message}"):
+        faiss_ext.maxmin_picks(PACKED[:3], 2, first=first, packed=True, names=names)
+
+
+def test_codes_of_zeros():
+    codes = np.concatenate([PACKED[:5], np.zeros((2, 16), "uint8")])
+    with pytest.raises(RuntimeError, match="maxmin_picks: vector 5 has no ones, and k.x, x. of cosine is 0 for it; leave it out") as error:
+        faiss_ext.maxmin_picks(codes, 3, "cosine", packed=True)
+    assert error.value.vector == 5
+    for kernel in ("jaccard", "dice", "hamming", "tversky(alpha=0.3,beta=0.3)"):  # two codes of zeros are equal
+        picks, values = faiss_ext.maxmin_picks(codes, 7, kernel, first=5, packed=True)
+        assert picks[-1] == 6 and values[-1] == 1
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -208,6 +229,7 @@ def test_bad_arguments():
     for call, message in (
             (lambda: faiss_ext.maxmin_picks(PACKED, 0, packed=True), "n_picks is 0.*1 to 400"),
             (lambda: faiss_ext.maxmin_picks(PACKED, 401, packed=True), "n_picks is 401"),
+            (lambda: faiss_ext.maxmin_picks(PACKED[:0], 0, packed=True), "maxmin_picks: x has no vectors, expected at least 1"),
             (lambda: faiss_ext.maxmin_picks(PACKED, 5, first=400, packed=True), "first is 400"),
             (lambda: faiss_ext.maxmin_picks(BITS.astype("float32"), 5, "linear"), "linear varies"),
             (lambda: faiss_ext.butina_clusters(PACKED, float("nan"), packed=True), "threshold"),

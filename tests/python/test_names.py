@@ -290,7 +290,8 @@ def test_a_truncated_index_is_an_error(tmp_path, string):
             with pytest.raises(faiss_ext.VectorFileError, match=f"cut.index: the index is truncated: expected .* bytes, got {cut:,}"):
                 read_names(path)
         path.write_bytes(whole[:3])  # may be any file
-        assert read_names(path) is None
+        with pytest.raises(faiss_ext.VectorFileError, match="cut.index: the file of an index was expected, but it does not begin with one"):
+            read_names(path)
 
 
 def section(about=b"{}", next_id=2, ids=(0, 1), lengths=(1, 2), texts="aé", more=b""):
@@ -335,7 +336,9 @@ def test_errors_of_writing_leave_the_file(tmp_path):
         with pytest.raises(faiss_ext.VectorFileError, match=message):
             read_names(tmp_path / bad)
     (tmp_path / "empty").touch()
-    assert read_names(tmp_path / "empty") is None
+    for bad, message in (("empty", "but it is empty"), ("x.npy", "but it does not begin with one")):
+        with pytest.raises(faiss_ext.VectorFileError, match=f"{bad}: the file of an index was expected, {message}"):
+            read_names(tmp_path / bad)
 
 
 def test_names_beside_shards(tmp_path):

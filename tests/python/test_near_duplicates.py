@@ -150,6 +150,19 @@ def test_packed_bits(fingerprints, bitorder):
     assert counts[0].tolist() != pairs.tolist()
 
 
+@pytest.mark.parametrize("form", ["packed", "dense", "sparse"])
+def test_names_of_pairs(fingerprints, form):
+    x = {"packed": np.packbits(fingerprints, axis=1), "dense": fingerprints, "sparse": sparse.csr_array(fingerprints.astype("float32"))}[form]
+    names = [f"molecule {i}" for i in range(len(fingerprints))]
+    packed = form == "packed"
+    pairs, values = near_duplicates(x, 0.7, packed=packed)
+    for given in (names, np.array(names)):
+        named, same = near_duplicates(x, 0.7, packed=packed, names=given)
+        assert named == [(names[i], names[j]) for i, j in pairs] and (same == values).all()
+    with pytest.raises(ValueError, match="near_duplicates: expected 300 names, one for each vector, got 1"):
+        near_duplicates(x, 0.7, packed=packed, names=["a"])
+
+
 def value_of_bits(name, a, b):
     common, either, one = (a & b).sum(), (a | b).sum(), a.sum() + b.sum()
     return {"hamming": 1 - (a ^ b).mean(), "russellrao": common / len(a), "tversky(alpha=0.5,beta=0.5)": 2 * common / one,
@@ -327,6 +340,15 @@ def test_command_packed(run, fingerprints):
     for file, got in (("dense.npy", "float32"), ("sparse.npz", "sparse")):
         status, _, err = run(file, *options, "--packed")
         assert status == 1 and f"{file}: --packed expects bytes of packed bits" in err and got in err
+
+
+def test_command_of_fingerprints(run, fingerprints):
+    """Of 117 bits, on which the values of hamming depend."""
+    faiss_ext.write_fps("some.fps", np.packbits(fingerprints[:, :117], axis=1), [f"m{i}" for i in range(300)], 117)
+    said = json.loads(run("some.fps", "--kernel", "hamming", "--threshold", 0.9, "--json", "--quiet")[1])
+    different = (fingerprints[:, None, :117] ^ fingerprints[:, :117]).sum(axis=2)
+    assert len(said["pairs"]) == np.triu(1 - different / 117 >= 0.9, 1).sum() > 50
+    np.testing.assert_allclose(said["values"], [1 - different[i, j] / 117 for i, j in said["pairs"]], rtol=1e-6)
 
 
 def test_command_missed(run, dense):

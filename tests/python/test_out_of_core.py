@@ -316,9 +316,39 @@ def test_packed_bits(tmp_path, small_blocks):
         expected.add(bits)
         for found, wanted in zip(index.search(bits[:50], 5), expected.search(bits[:50], 5)):
             np.testing.assert_array_equal(found, wanted)
+    fewer = np.packbits(X[:, :61] > 8, axis=1)
+    np.save(tmp_path / "fewer.npy", fewer)
+    index = faiss_ext.build_from(tmp_path / "fewer.npy", "BKFlat(hamming)", output=tmp_path / "out", progress=False, packed=61)
+    assert index.d == 61
+    with pytest.raises(VectorFileError, match="BFlat takes packed bits, uint8, got packed=False"):
+        faiss_ext.build_from(tmp_path / "x.npy", "BFlat", packed=False)
+    with pytest.raises(ValueError, match="fewer.npy: packed is 50, a number of bits, but rows of 8 bytes have 57 to 64"):
+        faiss_ext.build_from(tmp_path / "fewer.npy", "BKFlat(hamming)", packed=50)
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(VectorFileError, match="takes packed bits, uint8, got float32"):
         faiss_ext.build_from(tmp_path / "x.npy", "BFlat")
+
+
+@pytest.mark.parametrize("string", ["KFlat(jaccard)", "CWS64,BFlat", "CWS64,BFlat,Refine(KFlat(dice))"])
+def test_bytes_in_sets_must_be_explained(tmp_path, capsys, string):
+    path, counts = tmp_path / "x.npy", X.clip(0, 255).astype("uint8")
+    np.save(path, counts)
+    calls = [lambda **how: faiss_ext.build_from(path, string, progress=False, **how), lambda **how: faiss_ext.build_shards([path], string, progress=False, **how)]
+    if string == "KFlat(jaccard)":
+        calls.append(lambda **how: faiss_ext.file_index(path, "jaccard", **how))
+    for call in calls:
+        with pytest.raises(VectorFileError, match="x.npy: has bytes .uint8., which may be packed bits or counts; pass packed=False"):
+            call()
+        with pytest.raises(VectorFileError, match="takes vectors, got packed=True; use a string such as BKFlat"):
+            call(packed=True)
+        expected = faiss.index_factory(counts.shape[1], string)
+        expected.train(counts)
+        expected.add(counts)
+        np.testing.assert_array_equal(call(packed=False).search(counts[:20], 3)[0], expected.search(counts[:20], 3)[0])
+    words = ["build", str(path), string, "-o", str(tmp_path / "x.index"), "--quiet"]
+    assert main(words) == 1 and "pass packed=False (--counts) for counts" in capsys.readouterr().err
+    assert main([*words, "--counts"]) == 0
+    faiss_ext.build_from(path, string.replace("jaccard", "chi2").replace("dice", "chi2").replace("CWS64", "AHK64(chi2)"), progress=False)
 
 
 def test_parameters_are_any_numbers(files, tmp_path, monkeypatch):

@@ -101,8 +101,10 @@ def test_values_of_two_rows_of_packed_bits():
     for call in (lambda: of_bits(CODES[0], CODES[1], packed=False), lambda: of_bits.gram(CODES, packed=False)):
         with pytest.raises(ValueError, match="BitKernel.gram: packed is False, but a kernel of bits takes packed bits"):
             call()
-    with pytest.raises(TypeError, match="packed must be True or False, got 1"):
-        of_bits.gram(CODES, packed=1)
+    for packed, error, message in ((1, ValueError, "packed is 1, a number of bits, but rows of 32 bytes have 249 to 256; packed=True"),
+                                   (0, ValueError, "packed is 0, expected True, False or a positive"), (1.5, TypeError, "packed must be True, False or a number of bits, got 1.5")):
+        with pytest.raises(error, match="BitKernel.gram: " + message):
+            of_bits.gram(CODES, packed=packed)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -127,7 +129,7 @@ def test_kernel_values_of_packed_queries(string):
     lims, E, J = index.range_search(QUERY_CODES, float(np.median(D_)), packed=True)
     found = faiss_ext.kernel_values(index, E, J, QUERY_CODES, lims, packed=True)
     np.testing.assert_allclose(found, kernel.gram(q, x)[np.repeat(np.arange(len(q)), np.diff(lims.astype(int))), J], rtol=1e-5)
-    with pytest.raises(TypeError, match="kernel_values: packed must be True or False"):
+    with pytest.raises(TypeError, match="kernel_values: packed must be True, False or a number of bits"):
         faiss_ext.kernel_values(index, D_, I, QUERY_CODES, packed=None)
     with pytest.raises(ValueError, match="kernel_values: xq: expected codes of shape"):
         faiss_ext.kernel_values(index, D_, I, QUERY_CODES[:, 1:], packed=True)
@@ -154,9 +156,17 @@ def test_bytes_under_kernels_of_sets_must_be_explained():
     for call in calls:
         with pytest.raises(ValueError, match="packed bits or counts; pass packed=True or packed=False"):
             call()
-        with pytest.raises(TypeError, match="packed must be True or False, got 1"):
+        with pytest.raises(ValueError, match="packed is 1, a number of bits, but rows of 32 bytes have"):
             call(packed=1)
+        with pytest.raises(TypeError, match="packed must be True, False or a number of bits, got 'yes'"):
+            call(packed="yes")
         call(packed=True)
+    for name in (" jaccard ", "normalized(jaccard)"):
+        with pytest.raises(ValueError, match="packed bits or counts"):
+            faiss_ext.near_duplicates(CODES, 0.9, name)
+    for name in ("hamming", "tversky(alpha=1,beta=1)", faiss_ext.bit_kernel_factory("russellrao")):
+        with pytest.raises(ValueError, match="near_duplicates: .* is a kernel of packed bits; pass packed=True"):
+            faiss_ext.near_duplicates(CODES, 0.9, name)
     # other kernels, and other types, are clear
     faiss_ext.kernel_factory("chi2").gram(CODES)
     kernel.gram(CODES.astype("int32"))
@@ -170,12 +180,99 @@ def test_bad_input():
             (CODES[0], ValueError, r"for one vector, x\[None\]"), (CODES.astype(float), TypeError, "uint8")]:
         with pytest.raises(error, match=message):
             index.add(x, packed=True)
-    with pytest.raises(TypeError, match="packed must be True or False, got 'yes'"):
+    with pytest.raises(TypeError, match="packed must be True, False or a number of bits, got 'yes'"):
         index.add(CODES, packed="yes")
     index = faiss.index_factory(13, "CWS64,BFlat")
     with pytest.raises(RuntimeError, match="code 1 has ones beyond its first 13 bits"):
         index.add(np.array([[255, 248], [255, 4]], "uint8"), packed=True)
     assert index.ntotal == 0
+
+
+KEYS = np.random.default_rng(3).random((60, 166)) < 0.3  # as many bits as MACCS keys
+KEYS[30:] = KEYS[:30] ^ (np.random.default_rng(4).random((30, 166)) < 0.02)
+PACKED_KEYS = np.packbits(KEYS, axis=1)
+DIFFERENT = (KEYS[:, None] ^ KEYS).sum(axis=2)
+BOTH = (KEYS[:, None] & KEYS).sum(axis=2)
+OF_D_BITS = {"hamming": 1 - DIFFERENT / 166, "russellrao": BOTH / 166}
+
+
+@pytest.mark.parametrize("name", OF_D_BITS)
+def test_kernels_that_depend_on_the_number_of_bits(name):
+    expected, threshold = OF_D_BITS[name], 0.5 if name == "hamming" else 0.1
+    kernel = faiss_ext.bit_kernel_factory(name)
+    np.testing.assert_allclose(kernel.gram(PACKED_KEYS, packed=166), expected, rtol=1e-6)
+    assert abs(kernel(PACKED_KEYS[0], PACKED_KEYS[1], packed=166) - expected[0, 1]) < 1e-6
+    assert abs(kernel(PACKED_KEYS[0], PACKED_KEYS[1], packed=168) - expected[0, 1]) > 1e-6
+    (i, j), values = faiss_ext.near_duplicates(PACKED_KEYS, threshold, name, packed=166)[0].T, faiss_ext.near_duplicates(
+        PACKED_KEYS, threshold, name, packed=166)[1]
+    assert len(i) == np.triu(expected >= threshold, 1).sum() > 30
+    np.testing.assert_allclose(values, expected[i, j], rtol=1e-6)
+    graph = faiss_ext.threshold_graph(PACKED_KEYS, threshold, name, packed=166).toarray()
+    np.testing.assert_allclose(graph[i, j], expected[i, j], rtol=1e-6)
+    largest = expected[i, j].max()
+    labels, centres = faiss_ext.butina_clusters(PACKED_KEYS, largest, name, packed=166)
+    near = (expected >= largest) | np.eye(60, dtype=bool)
+    assert 1 < np.bincount(labels).max() and all(near[i, centres[label]] for i, label in enumerate(labels))
+    if name == "hamming":
+        picks, values = faiss_ext.maxmin_picks(PACKED_KEYS, 5, name, first=0, packed=166)
+        np.testing.assert_allclose(values[1:], [expected[picks[n], picks[:n]].max() for n in range(1, 5)], rtol=1e-6)
+
+
+def test_numbers_of_bits_of_vectors():
+    x = KEYS.astype("float32")
+    kernel = faiss_ext.kernel_factory("chi2")
+    np.testing.assert_allclose(kernel.gram(PACKED_KEYS, packed=166), kernel.gram(x), rtol=1e-5)
+    for name in ("jaccard", "cosine"):
+        of_bits, of_vectors = faiss_ext.near_duplicates(PACKED_KEYS, 0.6, name, packed=166), faiss_ext.near_duplicates(x, 0.6, name)
+        assert len(of_bits[0]) >= 30 and (of_bits[0] == of_vectors[0]).all()
+    groups = [faiss_ext.near_duplicate_groups(PACKED_KEYS, 0.6, kernel, packed=packed) for kernel in ("jaccard", "hamming") for packed in (166, True)]
+    assert (groups[0] == groups[1]).all() and len(np.unique(groups[0])) < 60
+    assert abs(faiss_ext.mean_neighbor_distance(PACKED_KEYS, "l1", 5, packed=166) - faiss_ext.mean_neighbor_distance(x, "l1", 5)) < 1e-4
+    for string in ("KFlat(jaccard)", "CWS512,BFlat"):
+        packed, floats = (faiss.index_factory(166, string) for _ in range(2))
+        packed.add(PACKED_KEYS, packed=166)
+        floats.add(x)
+        assert_equal(packed.search(PACKED_KEYS, 5, packed=166), floats.search(x, 5))
+        found = faiss_ext.kernel_values(packed, *packed.search(PACKED_KEYS, 5, packed=True), PACKED_KEYS, packed=166)
+        assert found.shape == (60, 5) and (found[:, 0] == 1).all()
+        for packed_of_all in (166, True):
+            values = faiss_ext.calibrate(packed, PACKED_KEYS, PACKED_KEYS[:20] ^ 16, "jaccard", packed=packed_of_all, width=20)
+            assert values.maximum == 1 and (values.values > 0.5).any()
+
+
+def test_wrong_numbers_of_bits():
+    full = np.full((3, 21), 255, "uint8")
+    index, kernel = faiss.index_factory(166, "KFlat(jaccard)"), faiss_ext.kernel_factory("linear")
+    codes = faiss_ext.index_binary_factory(166, "BKFlat(jaccard)")
+    index.add(PACKED_KEYS, packed=True)
+    hash = faiss_ext.kernel_hash_factory(166, "CWS64")
+    calls = [
+        lambda x, bits: kernel.gram(x, packed=bits), lambda x, bits: faiss_ext.bit_kernel_factory("hamming").gram(x, packed=bits),
+        lambda x, bits: faiss_ext.bit_kernel_factory("hamming")(x[0], x[1], packed=bits), lambda x, bits: faiss_ext.near_duplicates(x, 0.9, packed=bits),
+        lambda x, bits: faiss_ext.near_duplicates(x, 0.9, "hamming", packed=bits), lambda x, bits: faiss_ext.near_duplicate_groups(x, 0.9, packed=bits),
+        lambda x, bits: faiss_ext.threshold_graph(x, 0.9, packed=bits), lambda x, bits: faiss_ext.butina_clusters(x, 0.9, packed=bits),
+        lambda x, bits: faiss_ext.maxmin_picks(x, 2, packed=bits), lambda x, bits: faiss_ext.mean_neighbor_distance(x, packed=bits),
+        lambda x, bits: faiss_ext.recommend(x, "jaccard", packed=bits, progress=False)]
+    of_dimension = [
+        lambda x, bits: index.add(x, packed=bits), lambda x, bits: index.search(x, 1, packed=bits), lambda x, bits: codes.add(x, packed=bits),
+        lambda x, bits: index.update_vectors([0, 1, 2], x, packed=bits), lambda x, bits: hash.encode(x, packed=bits)]
+    for call in calls + of_dimension:
+        with pytest.raises(RuntimeError, match="(code|vector) [0-2] has ones beyond its first 166 bits; expected zeros in the 2 low bits"):
+            call(full, 166)
+    for call in calls:
+        with pytest.raises(ValueError, match="packed is 2048, a number of bits, but rows of 21 bytes have 161 to 168"):
+            call(full, 2048)
+    for call in of_dimension:
+        with pytest.raises(ValueError, match="packed is 168, a number of bits, expected 166 or True"):
+            call(full, 168)
+    assert index.ntotal == 60 and codes.ntotal == 0
+
+
+def test_indexes_for_numbers_of_bits_that_are_no_multiple_of_8():
+    x = np.packbits(bits_of(3000, 5, 250), axis=1)
+    found = faiss_ext.recommend(x, "jaccard", packed=250, progress=False, k=5)
+    assert found.d == 250 and found.build(x).d == 250
+    assert "multiple of 8" in found.impossible["BHNSW32,BKFlat(jaccard)"]
 
 
 def test_recommend():

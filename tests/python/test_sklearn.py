@@ -513,7 +513,39 @@ def test_codes_of_packed_bits_are_square_roots_of_hamming_distances():
     np.testing.assert_array_equal(*hashed)
 
 
+@pytest.mark.parametrize("string", ["KFlat(jaccard)", "BKFlat(hamming)", "KFlat(dice,store=sparse)", "CWS512,BFlat"])
+def test_numbers_of_bits(string):
+    """Of which the last byte is not full."""
+    bits = BITS[:, :70]
+    neighbors = KernelNeighborsTransformer(string, packed=70).fit(np.packbits(bits, axis=1))
+    assert neighbors.index_.d == 70 and clone(neighbors).packed == 70
+    graph = neighbors.transform(np.packbits(bits[:9], axis=1))
+    if string == "BKFlat(hamming)":
+        different = np.array([(bits[i] ^ bits[j]).sum() for i, j in zip(*graph.nonzero())])
+        np.testing.assert_allclose(graph[graph.nonzero()].A1, np.sqrt(2 * different / 70), atol=1e-4)
+    else:
+        same = KernelNeighborsTransformer(string).fit(bits).transform(bits[:9])
+        assert abs(graph - same).max() < 1e-3
+    with pytest.raises(ValueError, match="KernelNeighborsTransformer: packed is 73, a number of bits, but rows of 9 bytes have 65 to 72"):
+        KernelNeighborsTransformer(string, packed=73).fit(PACKED)
+
+
+@pytest.mark.parametrize("string", ["KFlat(jaccard)", "HNSW8,KFlat(dice)", "CWS512,BFlat", "SCR64,BFlat,Refine(KFlat(jaccard))", "KPCA16(jaccard,p=50),Flat"])
+def test_bytes_in_sets_must_be_explained(string):
+    for estimator in (KernelNeighbors(string), KernelNeighborsTransformer(string)):
+        for call in (estimator.fit, estimator.partial_fit, estimator.fit_transform):
+            with pytest.raises(ValueError, match=f"{type(estimator).__name__}: x is an array of uint8, which may be packed bits or counts; pass packed"):
+                call(PACKED)
+        assert not hasattr(estimator, "index_")
+        counts, floats = clone(estimator).set_params(packed=False).fit(PACKED), clone(estimator).fit(PACKED.astype("float32"))
+        np.testing.assert_array_equal(counts.kneighbors_graph(PACKED[:5]).indices, floats.kneighbors_graph(PACKED[:5]).indices)
+        estimator.fit(BITS)  # zeros and ones
+    KernelNeighbors("KFlat(cosine)").fit(PACKED)  # such as grey values
+
+
 @pytest.mark.parametrize("settings, x, error, message", [
+    ({"index": "KFlat(linear)", "packed": "yes"}, PACKED, TypeError, "KernelNeighbors: packed must be True, False or a number of bits"),
+    ({"index": "KFlat(linear)", "packed": 0}, PACKED, ValueError, "KernelNeighbors: packed is 0"),
     ({"index": "BKFlat(jaccard)"}, PACKED, TypeError, "pass packed=True"),
     ({"index": "BKFlat(jacard)", "packed": True}, PACKED, RuntimeError, "did you mean jaccard"),
     ({"index": "KFlat(jacard)", "packed": True}, PACKED, RuntimeError, "did you mean jaccard"),
