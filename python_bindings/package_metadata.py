@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 BINDINGS = Path(__file__).resolve().parent
+# the next patch releases in which classes have other layouts
+NEXT_LAYOUTS = {"1.15.0": "1.15.1"}
 
 
 class PackageMetadata:
@@ -17,9 +19,10 @@ class PackageMetadata:
 
     def dynamic_metadata(self, settings, project):
         """The version is that in CMakeLists.txt. A wheel for a faiss-cpu requires
-        this faiss-cpu, and names it in its version, such as 0.1.0+faiss1.15.1:
-        so pip tells wheels for different ones apart. Distributions have other
-        names for FAISS, so nothing is required there."""
+        this faiss-cpu or a later patch release, whose layouts are checked at
+        import. Its version names the faiss-cpu, such as 0.1.0+faiss1.15.1: so
+        pip tells wheels for different ones apart. Distributions have other names
+        for FAISS, so nothing is required there."""
         text = (BINDINGS.parent / "CMakeLists.txt").read_text(encoding="utf-8")
         version = re.search(
             r"project\(\s*faiss_ext\s+VERSION\s+([0-9.]+)", text
@@ -29,7 +32,9 @@ class PackageMetadata:
             return {"version": version, "dependencies": []}
         return {
             "version": f"{version}+faiss{faiss['version']}",
-            "dependencies": [f"{faiss['distribution']}=={faiss['version']}.*"],
+            "dependencies": [
+                faiss["distribution"] + accepted_versions(faiss["version"])
+            ],
         }
 
     def dynamic_wheel(self, settings):
@@ -42,6 +47,12 @@ class PackageMetadata:
         except RuntimeError:
             return []  # no wheel can be built, but a source archive can
         return ["swig>=4.4"] if needs_new_swig and not has_new_swig() else []
+
+
+def accepted_versions(version):
+    major, minor = version.split(".")[:2]
+    end = NEXT_LAYOUTS.get(version, f"{major}.{int(minor) + 1}")
+    return f">={version},<{end}"
 
 
 def faiss_module():

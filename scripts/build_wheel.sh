@@ -12,7 +12,8 @@
 # All other requirements are installed from PyPI into an environment below
 # build/wheel. The wheel fits:
 #
-#   - the faiss-cpu version of the headers
+#   - the faiss-cpu version of the headers, and later patch releases with the
+#     same layouts of classes
 #   - the Python versions of faiss-cpu's wheel (3.10 and newer)
 #   - the C library of this machine, and newer ones
 #

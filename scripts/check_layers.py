@@ -33,8 +33,8 @@ LAYERS = [
 
 PYTHON_LAYERS = [
     # use nothing of the package
-    "_version check_interpreter timing sparse_arrays vector_files id_files "
-    "molecules",
+    "_version _layouts check_interpreter check_layouts timing sparse_arrays "
+    "vector_files id_files molecules",
     # the extension module, and what its wrappers need
     "check_faiss swigfaiss_ext errors arguments documentation progress",
     # what an index consists of
@@ -53,7 +53,7 @@ PYTHON_LAYERS = [
     # the package
     "__init__ __main__",
 ]
-GENERATED = {"_version", "swigfaiss_ext"}  # have no file here
+GENERATED = {"_version", "_layouts", "swigfaiss_ext"}  # have no file here
 
 ROOT = Path(__file__).resolve().parents[1]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:<(faiss_ext/[^>]+)>|"([^"]+)")',

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Checks that faiss_ext fits the faiss module, before its extension is loaded.
 
-With another version of FAISS, whose classes may have other members, it would
-crash. With another SWIG type table, FAISS's functions would not recognise its
-objects.
+Another minor version of FAISS has other classes and functions. With other
+layouts of classes, faiss_ext would crash. With another SWIG type table, FAISS's
+functions would not recognise its objects.
 """
 
 import mmap
 import re
 import sys
 
+from . import check_layouts
 from ._version import FAISS_VERSION, SWIG_TYPE_TABLE, __version__
 
 
@@ -18,7 +19,7 @@ def check(faiss):
               f"'faiss-cpu=={FAISS_VERSION}.*'), or build faiss_ext again for "
               "the FAISS that is there.")
     place = f"faiss {faiss.__version__} in {faiss.__path__[0]}"
-    if not f"{faiss.__version__}.".startswith(f"{FAISS_VERSION}."):
+    if minor_version(faiss.__version__) != minor_version(FAISS_VERSION):
         raise ImportError(
             f"faiss_ext {__version__} was built for FAISS {FAISS_VERSION}, and "
             f"this is {place}. {remedy}")
@@ -26,6 +27,15 @@ def check(faiss):
         raise ImportError(
             f"faiss_ext {__version__} was built with SWIG's type table "
             f"{SWIG_TYPE_TABLE}, which {place} does not use. {remedy}")
+    difference = next(check_layouts.differences(faiss), None)
+    if difference:
+        raise ImportError(
+            f"faiss_ext {__version__} was built for FAISS {FAISS_VERSION}, and "
+            f"the layout of a class differs in {place}: {difference}. {remedy}")
+
+
+def minor_version(version):
+    return version.split(".")[:2]
 
 
 def has_type_table(name):

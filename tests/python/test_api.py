@@ -335,9 +335,9 @@ ignore_missing_imports = True
 """
 # the package's other modules, what is FAISS's, and what takes pointers
 NOT_IN_STUBS = r"""
-faiss_ext\.(__main__|advice|calibration|check_faiss|class_wrappers|command_line|description|distances|documentation|environment)(\..*)?
+faiss_ext\.(__main__|advice|calibration|check_faiss|check_layouts|class_wrappers|command_line|description|distances|documentation|environment)(\..*)?
 faiss_ext\.(arguments|build_folder|extend_faiss|files|filters|id_files|index_tree|parameters|progress|showing|strings|vector_files)(\..*)?
-faiss_ext\.(swigfaiss_ext|_swigfaiss_ext|_version|cvar)(\..*)?
+faiss_ext\.(swigfaiss_ext|_swigfaiss_ext|_layouts|_version|cvar)(\..*)?
 faiss_ext\..*\.(\w+_c|thisown|__swig_destroy__|apply_py)
 faiss_ext\..*\.__(deep)?copy__
 # a default value that Python has no word for

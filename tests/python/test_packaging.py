@@ -89,17 +89,22 @@ def test_source_archive_has_sources_only(sources):
         "pyproject.toml", "python_bindings", "src", "tests"}
 
 
-def test_a_wheel_for_faiss_cpu_requires_its_version(monkeypatch):
+@pytest.mark.parametrize("version, required", [
+    ("1.14.2", "faiss-cpu>=1.14.2,<1.15"),
+    ("1.15.0", "faiss-cpu>=1.15.0,<1.15.1"),  # 1.15.1 has other layouts
+    ("1.15.1", "faiss-cpu>=1.15.1,<1.16"),
+])
+def test_a_wheel_for_faiss_cpu_requires_versions_with_its_layouts(monkeypatch, version, required):
     monkeypatch.syspath_prepend(ROOT / "python_bindings")
     import package_metadata
 
     monkeypatch.setattr(package_metadata, "faiss_module", lambda: {
-        "version": "1.15.0", "distribution": "faiss-cpu"})
+        "version": version, "distribution": "faiss-cpu"})
     metadata = package_metadata.PackageMetadata()
     metadata.build_state("wheel")
     found = metadata.dynamic_metadata({}, {})
-    assert re.fullmatch(r"\d+\.\d+\.\d+\+faiss1\.15\.0", found["version"])
-    assert found["dependencies"] == ["faiss-cpu==1.15.0.*"]
+    assert re.fullmatch(rf"\d+\.\d+\.\d+\+faiss{re.escape(version)}", found["version"])
+    assert found["dependencies"] == [required]
     metadata.build_state("sdist")  # is for all versions of FAISS
     source = metadata.dynamic_metadata({}, {})
     assert source == {"version": found["version"].split("+")[0], "dependencies": []}

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import faiss_ext
-from faiss_ext import check_faiss
+from faiss_ext import check_faiss, check_layouts
+from faiss_ext._layouts import LAYOUTS
 from helpers import X
 
 
@@ -75,25 +76,97 @@ for threads in 1, 3:
 
 
 class Faiss:
-    """A module of another version."""
+    """The faiss module with the number of another version."""
 
     __path__ = ["/somewhere/faiss"]
 
     def __init__(self, version):
         self.__version__ = version
 
+    def __getattr__(self, name):
+        return getattr(faiss, name)
+
 
 def test_faiss_of_another_version_is_refused():
-    check_faiss.check(faiss)
     version = faiss.__version__
     major, minor, patch = map(int, version.split(".")[:3])
-    for other in (f"{major}.{minor}.{patch + 1}", f"{version}0",
-                  f"{major}.{minor + 1}.{patch}", f"{major + 1}.{minor}.{patch}"):
+    for other in (f"{major}.{minor}0.{patch}", f"{major}.{minor + 1}.{patch}",
+                  f"{major + 1}.{minor}.{patch}"):
         with pytest.raises(ImportError) as error:
             check_faiss.check(Faiss(other))
         for named in (other, version, "/somewhere/faiss",
                       f"pip install 'faiss-cpu=={version}.*'"):
             assert named in str(error.value)
+
+
+def test_a_patch_release_with_the_same_layouts_is_accepted():
+    major, minor, patch = map(int, faiss.__version__.split(".")[:3])
+    for other in faiss.__version__, f"{major}.{minor}.{patch + 1}":
+        check_faiss.check(Faiss(other))
+
+
+def test_a_patch_release_with_other_layouts_is_refused(monkeypatch):
+    layout = LAYOUTS["IndexBinaryIVF"]
+    offset, size = layout.fields["nprobe"]
+    moved = {**layout.fields, "nprobe": (offset + 8, size)}
+    monkeypatch.setitem(LAYOUTS, "IndexBinaryIVF", layout._replace(fields=moved))
+    major, minor, patch = map(int, faiss.__version__.split(".")[:3])
+    other = f"{major}.{minor}.{patch + 1}"
+    with pytest.raises(ImportError) as error:
+        check_faiss.check(Faiss(other))
+    for named in (faiss.__version__, f"faiss {other} in /somewhere/faiss",
+                  f"the offset of faiss::IndexBinaryIVF::nprobe is {offset}, expected {offset + 8}",
+                  f"pip install 'faiss-cpu=={faiss.__version__}.*'"):
+        assert named in str(error.value)
+
+
+def test_layouts_of_the_headers_are_those_of_the_library():
+    assert list(check_layouts.differences(faiss)) == []
+
+
+def with_layout(monkeypatch, name, **changes):
+    """The differences when the headers have another layout of a class."""
+    with monkeypatch.context() as patch:
+        patch.setitem(LAYOUTS, name, LAYOUTS[name]._replace(**changes))
+        return list(check_layouts.differences(faiss))
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_every_field_is_looked_at(monkeypatch, name):
+    for field, (offset, size) in LAYOUTS[name].fields.items():
+        for moved in offset - size, offset + size:
+            assert with_layout(monkeypatch, name, fields={field: (moved, size)}) == [
+                f"the offset of faiss::{name}::{field} is {offset}, expected {moved}"]
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_every_size_is_looked_at(monkeypatch, name):
+    """Allocators may add some bytes: up to 24 in glibc's."""
+    size = LAYOUTS[name].size
+    for other in [size + 32] + [size - 32] * (size > 64):
+        (text,) = with_layout(monkeypatch, name, size=other)
+        found, expected = map(int, re.fullmatch(
+            rf"faiss::{name} has at most (\d+) bytes, expected (\d+)", text).groups())
+        assert expected == other and size <= found <= size + 24
+
+
+@pytest.mark.parametrize("name", [
+    "IndexFlatL2", "IndexHNSW", "IndexPreTransform", "IndexRefine", "IndexIDMap",
+    "IndexIVFFlat", "IndexBinaryFlat", "IndexBinaryHNSW", "IndexBinaryIVF",
+    "ArrayInvertedLists", "PCAMatrix", "IDSelectorRange", "VectorIOReader",
+    "VectorIOWriter"])
+def test_virtual_functions_are_counted(monkeypatch, name):
+    count = LAYOUTS[name].virtual_functions
+    for other in count - 1, count + 1:
+        assert with_layout(monkeypatch, name, virtual_functions=other) == [
+            f"faiss::{name} has {count} virtual functions, expected {other}"]
+
+
+def test_fields_that_are_absent_or_null_are_refused(monkeypatch):
+    monkeypatch.setattr(faiss.HNSWStats, "null", None, raising=False)
+    for field in "no_such_field", "null":
+        assert with_layout(monkeypatch, "HNSWStats", fields={field: (8, 8)}) == [
+            f"the offset of faiss::HNSWStats::{field} is unknown, expected 8"]
 
 
 def test_another_type_table_is_refused(monkeypatch):
