@@ -4,8 +4,10 @@
 import binascii
 import codecs
 import contextlib
+import functools
 import gzip
 import itertools
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +16,18 @@ from ._version import __version__
 from .arguments import as_any_codes, as_integer, counted, shown
 from .files import replacing
 from .molecules import KINDS, Molecules, bits_of, canonical
+from .standard_input import StandardInput
 from .vector_files import (
     VectorFileError, checked_name, errors_named, npz_array)
 
 FPS = (".fps", ".fps.gz")
-SMILES = (".smi", ".smiles", ".smi.gz", ".smiles.gz")
-ARRAYS = (".npy", ".npz")
-STDIN = "/dev/stdin"  # read if one of the first two suffixes follows it
+SUFFIXES = {"fps": FPS, "smi": (".smi", ".smiles", ".smi.gz", ".smiles.gz"),
+            "sdf": (".sdf", ".sdf.gz"), "array": (".npy", ".npz")}
+WITH_NAMES, OF_MOLECULES = ("fps", "smi", "sdf"), ("smi", "sdf")
+# names of standard input, in place of the name of a file
+STDIN = {kind: f"standard input ({kind})" for kind in WITH_NAMES}
+CXSMILES = re.compile(rb"[ \t]+\|[^|]*\|(?![^ \t])")  # behind a SMILES
+BREAKS = "\t\r\n"  # which no name in these files has
 DEFAULT_FINGERPRINT = "morgan2:2048"
 REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
@@ -51,19 +58,31 @@ class Fingerprints(NamedTuple):
     skipped: "list[str]" = []
 
 
+def kind_of(path):
+    """The kind of a file of fingerprints, a key of SUFFIXES; None for another
+    file."""
+    return next((kind for kind, suffixes in SUFFIXES.items()
+                 if path.endswith(suffixes) or path == STDIN.get(kind)), None)
+
+
 def is_fingerprint_file(path):
     """Whether the name of a file is one of files of fingerprints with
     names."""
-    return str(path).endswith(FPS + SMILES)
+    return kind_of(str(path)) in WITH_NAMES
 
 
-def is_smiles_file(path):
-    return str(path).endswith(SMILES)
+def is_standard_input(path):
+    return path in STDIN.values()
+
+
+def is_molecule_file(path):
+    """Whether fingerprints are computed from the molecules of a file."""
+    return kind_of(str(path)) in OF_MOLECULES
 
 
 def read_fingerprints(
     path: "str | os.PathLike", fingerprint: "str | None" = None,
-    skip_errors: bool = False
+    skip_errors: bool = False, name_property: "str | None" = None
 ) -> Fingerprints:
     """Reads the fingerprints of a file.
 
@@ -73,8 +92,13 @@ def read_fingerprints(
       each byte are therefore reversed.
     - `.smi`, `.smiles`, plain or with `.gz`: a SMILES and a name per line, with
       space between them. A name ends at a tab, and further columns are
-      ignored. RDKit, which must be installed, computes the fingerprints. A
-      molecule without a name gets its SMILES as its name.
+      ignored. If the first line begins with the word SMILES, it has the titles
+      of columns. The `|...|` behind a CXSMILES is ignored. RDKit, which must be
+      installed, computes the fingerprints. A molecule without a name gets its
+      SMILES as its name.
+    - `.sdf`, `.sdf.gz`: records with a molecule each, which RDKit reads, and
+      whose title is its name. A molecule without a title gets its SMILES as its
+      name.
     - `.npy`, `.npz`: an array of packed bits (uint8). In an `.npz` file, the
       array `names` has their names, if it is there.
 
@@ -83,15 +107,20 @@ def read_fingerprints(
     path : str or path
         The file.
     fingerprint : str, optional
-        The type of the fingerprints. For SMILES: "morgan2:2048" (the default:
-        Morgan fingerprints of radius 2 with 2,048 bits), or other numbers in
-        its place, "rdkit:2048", "atompair:2048", "torsion:2048" or "maccs" (166
-        keys). "ecfp4" and "ecfp6" are "morgan2" and "morgan3". Without a
-        number, a type has 2,048 bits. The types in the headers of chemfp are
-        known, too. For other files, it replaces the type in the file.
+        The type of the fingerprints. For molecules: "morgan2:2048" (the
+        default: Morgan fingerprints of radius 2 with 2,048 bits), or other
+        numbers in its place, "featmorgan2:2048" (of pharmacophoric features),
+        "rdkit:2048", "atompair:2048", "torsion:2048", "avalon:2048" or "maccs"
+        (166 keys). "ecfp4" and "ecfp6" are "morgan2" and "morgan3"; "fcfp4" and
+        "fcfp6" are "featmorgan2" and "featmorgan3". Without a number, a type
+        has 2,048 bits. The types in the headers of chemfp are known, too. For
+        other files, it replaces the type in the file.
     skip_errors : bool, optional
-        Whether to skip lines with errors, such as invalid SMILES. The result
-        has a message for each of them.
+        Whether to skip lines and records with errors, such as invalid SMILES.
+        The result has a message for each of them.
+    name_property : str, optional
+        For `.sdf` files: the property that has the names, in place of the
+        title.
 
     Returns
     -------
@@ -101,9 +130,10 @@ def read_fingerprints(
     ------
     VectorFileError
         A ValueError. If the file cannot be read, has no fingerprints, or if
-        there is an error in a line, which is named.
+        there is an error in a line or a record, which is named.
     ValueError
         If the type is unknown, or its number of bits is not that of the file.
+        Also if `name_property` is given for another kind of file.
 
     Examples
     --------
@@ -111,29 +141,35 @@ def read_fingerprints(
     >>> index = faiss.index_binary_factory(read.bits, "BKFlat(jaccard)")
     >>> index.add(read.codes)
     """
-    batches = list(fingerprint_batches(path, fingerprint, skip_errors))
+    return joined(list(fingerprint_batches(
+        path, fingerprint, skip_errors, name_property=name_property)))
+
+
+def joined(batches):
+    """The fingerprints of all batches."""
     first = batches[0]
     return first._replace(
         codes=np.concatenate([batch.codes for batch in batches]),
-        names=None if first.names is None else joined(
+        names=None if first.names is None else chained(
             batch.names for batch in batches),
-        skipped=joined(batch.skipped for batch in batches))
+        skipped=chained(batch.skipped for batch in batches))
 
 
-def joined(lists):
+def chained(lists):
     return list(itertools.chain.from_iterable(lists))
 
 
 def fingerprint_batches(
     path: "str | os.PathLike", fingerprint: "str | None" = None,
-    skip_errors: bool = False, batch: int = 10_000
+    skip_errors: bool = False, batch: int = 10_000,
+    name_property: "str | None" = None
 ) -> "Iterator[Fingerprints]":
     """Reads the fingerprints of a file in batches, for files larger than
     memory.
 
     Parameters
     ----------
-    path, fingerprint, skip_errors
+    path, fingerprint, skip_errors, name_property
         As for `read_fingerprints`.
     batch : int, optional
         The number of fingerprints in a batch. The last one may have fewer.
@@ -152,25 +188,31 @@ def fingerprint_batches(
     batch = as_integer(batch, "batch", where)
     if batch < 1:
         raise ValueError(f"{where}: batch is {batch}, expected at least 1")
-    if fingerprint is not None and not isinstance(fingerprint, str):
-        raise TypeError(f"{where}: fingerprint must be a str such as "
-                        f"'{DEFAULT_FINGERPRINT}', got {shown(fingerprint)}")
-    return checked_batches(
-        name, fingerprint and canonical(fingerprint), skip_errors, batch)
+    for value, what, example in (
+            (fingerprint, "fingerprint", DEFAULT_FINGERPRINT),
+            (name_property, "name_property", "ID")):
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{where}: {what} must be a str such as "
+                            f"'{example}', got {shown(value)}")
+    return checked_batches(name, fingerprint and canonical(fingerprint),
+                           skip_errors, name_property, batch)
 
 
-def checked_batches(path, fingerprint, skip_errors, batch):
-    read = next((read for suffixes, read in (
-        (FPS, fps_batches), (SMILES, smiles_batches), (ARRAYS, array_batches))
-        if path.endswith(suffixes)), None)
-    if read is None:
+def checked_batches(path, fingerprint, skip_errors, name_property, batch):
+    kind = kind_of(path)
+    if kind is None:
         raise VectorFileError(
             f"{path}: unknown kind of file of fingerprints; known are "
-            f"{', '.join(FPS + SMILES + ARRAYS)}")
-    if (read is smiles_batches and fingerprint is not None
+            f"{', '.join(chained(SUFFIXES.values()))}")
+    if (kind in OF_MOLECULES and fingerprint is not None
             and bits_of(fingerprint) is None):
         raise ValueError(f"fingerprint: unknown type {shown(fingerprint)}; "
                          f"expected one such as {', '.join(KINDS)}")
+    if name_property is not None and kind != "sdf":
+        raise ValueError(f"name_property: {path} has no properties, only .sdf "
+                         "files have some")
+    read = {"fps": fps_batches, "smi": smiles_batches, "array": array_batches,
+            "sdf": functools.partial(sdf_batches, name_property)}[kind]
     n = 0
     with errors_named(path):
         for part in read(path, fingerprint, skip_errors, batch):
@@ -192,8 +234,8 @@ class LineError(ValueError):
 
 
 def opened(path):
-    if path.startswith(f"{STDIN}."):
-        return open(STDIN, "rb")
+    if is_standard_input(path):
+        return StandardInput()
     return (gzip.open if path.endswith(".gz") else open)(path, "rb")
 
 
@@ -211,29 +253,41 @@ def numbered(file):
             empty.clear()
 
 
-def batches_of_lines(path, lines, parse, skip_errors, batch):
-    """Yields the codes and names of lines, and messages of those skipped.
+def batches_of(entries, file, parse, path, skip_errors, batch, noun="line"):
+    """Yields the codes and names of lines or records, and messages of those
+    skipped. A batch ends early if the next entry has not come in yet.
 
-    parse(line) returns a code and a name as bytes, or raises LineError.
+    entries : pairs of a number and an entry of the file
+    parse : parse(entry) returns a code and a name as bytes, or raises LineError
     """
+    is_waiting = getattr(file, "is_waiting", lambda: False)
     codes, names, skipped = [], [], []
-    for number, line in lines:
+    for number, entry in entries:
         try:
-            code, name = parse(line)
-            names.append(name.decode())
+            code, name = parse(entry)
+            names.append(checked_text(name))
             codes.append(code)
-        except (LineError, UnicodeDecodeError) as error:
-            text = (error if isinstance(error, LineError)
-                    else "the name is not in UTF-8")
-            message = f"{path}: line {number}: {text}"
+        except LineError as error:
+            message = f"{path}: {noun} {number}: {error}"
             if not skip_errors:
                 raise VectorFileError(message) from None
             skipped.append(message)
-        if len(codes) == batch:
+        if len(codes) == batch or codes and is_waiting():
             yield codes, names, skipped
             codes, names, skipped = [], [], []
     if codes or skipped:
         yield codes, names, skipped
+
+
+def checked_text(name):
+    """A name as a str."""
+    try:
+        name = name.decode()
+    except UnicodeDecodeError:
+        raise LineError("the name is not in UTF-8") from None
+    if any(c in name for c in BREAKS):
+        raise LineError(f"the name {shown(name)} has a tab or an end of a line")
+    return name
 
 
 def array_of(codes, size):
@@ -246,8 +300,8 @@ def fps_batches(path, fingerprint, skip_errors, batch):
     with opened(path) as file:
         header, lines = fps_header(path, numbered(file))
         parse = FpsLines(header.get("num_bits"))
-        for codes, names, skipped in batches_of_lines(
-                path, lines, parse, skip_errors, batch):
+        for codes, names, skipped in batches_of(
+                lines, file, parse, path, skip_errors, batch):
             if not parse.bits:
                 raise VectorFileError(
                     f"{path}: it has no fingerprints: {skipped[0]}")
@@ -319,30 +373,85 @@ class FpsLines:
 # --------------------------------------------------------------- SMILES
 
 def smiles_batches(path, fingerprint, skip_errors, batch):
-    fingerprint = fingerprint or DEFAULT_FINGERPRINT
-    try:
-        molecules = Molecules(fingerprint)
-    except ImportError as error:
-        raise VectorFileError(f"{path}: SMILES files need RDKit (pip install "
-                              "rdkit)") from error
+    molecules = molecules_of(fingerprint, path, "SMILES")
 
     def parse(line):
         if not line.strip():
             raise LineError("it is empty")
-        smiles = line.split(None, 1)[0]
-        rest = line.lstrip()[len(smiles):].lstrip(b" ").removeprefix(b"\t")
-        name = rest.partition(b"\t")[0].strip()
+        smiles, name = smiles_and_name(line)
         try:
             return molecules.code(smiles.decode()), name or smiles
         except ValueError as error:  # also for bytes that are not UTF-8
             raise LineError(str(error)) from None
 
-    size = -(-molecules.bits // 8)
     with opened(path) as file:
-        for codes, names, skipped in batches_of_lines(
-                path, numbered(file), parse, skip_errors, batch):
-            yield Fingerprints(array_of(codes, size), names, molecules.bits,
-                               fingerprint, skipped)
+        yield from computed(molecules, batches_of(
+            without_titles(numbered(file)), file, parse, path, skip_errors,
+            batch))
+
+
+def molecules_of(fingerprint, path, noun):
+    try:
+        return Molecules(fingerprint or DEFAULT_FINGERPRINT)
+    except ImportError as error:
+        raise VectorFileError(f"{path}: {noun} files need RDKit (pip install "
+                              "rdkit)") from error
+
+
+def computed(molecules, batches):
+    size = -(-molecules.bits // 8)
+    for codes, names, skipped in batches:
+        yield Fingerprints(array_of(codes, size), names, molecules.bits,
+                           molecules.type, skipped)
+
+
+def without_titles(lines):
+    """The lines of a file of SMILES without a first one that has titles of
+    columns, as RDKit writes it."""
+    first = next(lines, None)
+    if first is None:
+        return
+    if first[1].split(None, 1)[:1] not in ([b"SMILES"], [b"smiles"]):
+        yield first
+    yield from lines
+
+
+def smiles_and_name(line):
+    smiles = line.split(None, 1)[0]
+    rest = line.lstrip()[len(smiles):]
+    block = CXSMILES.match(rest)
+    rest = (rest if block is None else rest[block.end():]).lstrip(b" ")
+    return smiles, rest.removeprefix(b"\t").partition(b"\t")[0].strip()
+
+
+# ------------------------------------------------------------------ SDF
+
+def sdf_batches(name_property, path, fingerprint, skip_errors, batch):
+    molecules = molecules_of(fingerprint, path, "SDF")
+
+    def parse(record):
+        try:
+            return molecules.code_and_name(record, name_property)
+        except ValueError as error:
+            raise LineError(str(error)) from None
+
+    with opened(path) as file:
+        yield from computed(molecules, batches_of(
+            enumerate(records(file), 1), file, parse, path, skip_errors, batch,
+            noun="record"))
+
+
+def records(file):
+    """The records of an SDF file, each with the line that ends it. Empty lines
+    at the end are left out."""
+    lines = []
+    for line in file:
+        lines.append(line)
+        if line.startswith(b"$$$$"):
+            yield b"".join(lines)
+            lines = []
+    if any(map(bytes.strip, lines)):
+        yield b"".join(lines)
 
 
 # --------------------------------------------------------------- arrays
@@ -428,7 +537,7 @@ def write_fps(
         raise ValueError(f"{where}: {counted(len(names), 'name')} for "
                          f"{counted(len(codes), 'fingerprint')}")
     for text in names:
-        check_text(text, "a name", "\t\r\n", where)
+        check_text(text, "a name", BREAKS, where)
     header = f"#FPS1\n#num_bits={bits}\n"
     if type is not None:
         check_text(type, "the type", "\r\n", where)

@@ -220,6 +220,9 @@ def test_names_of_molecules(write, name):
 @pytest.mark.parametrize("fingerprint, of_chem", [
     ("morgan2:2048", lambda m, c: c.AllChem.GetMorganFingerprintAsBitVect(m, 2, 2048)),
     ("morgan3:1024", lambda m, c: c.AllChem.GetMorganFingerprintAsBitVect(m, 3, 1024)),
+    ("featmorgan2:2048", lambda m, c: c.AllChem.GetMorganFingerprintAsBitVect(m, 2, 2048, useFeatures=True)),
+    ("featmorgan3:512", lambda m, c: c.AllChem.GetMorganFingerprintAsBitVect(m, 3, 512, useFeatures=True)),
+    ("avalon:512", lambda m, c: c.pyAvalonTools.GetAvalonFP(c.MolToSmiles(m), True)),
     ("rdkit:2048", lambda m, c: c.RDKFingerprint(m)), ("rdkit:100", lambda m, c: c.RDKFingerprint(m, fpSize=100)),
     ("atompair:2048", lambda m, c: c.rdMolDescriptors.GetHashedAtomPairFingerprintAsBitVect(m, 2048)),
     ("torsion:2048", lambda m, c: c.rdMolDescriptors.GetHashedTopologicalTorsionFingerprintAsBitVect(m, 2048)),
@@ -229,6 +232,7 @@ def test_bits_are_those_of_rdkits_functions(write, fingerprint, of_chem):
     Chem = pytest.importorskip("rdkit.Chem")
     import rdkit.Chem.AllChem
     import rdkit.Chem.rdMolDescriptors
+    Chem.pyAvalonTools = pytest.importorskip("rdkit.Avalon.pyAvalonTools")
     path = write("a.smi", MOLECULES)
     read = read_fingerprints(path, fingerprint)
     first = 1 if fingerprint == "maccs" else 0
@@ -242,7 +246,8 @@ def test_bits_are_those_of_rdkits_functions(write, fingerprint, of_chem):
 
 @pytest.mark.parametrize("line, name", [
     ("CCO\tone\t12.5", "one"), ("CCO\tone two\t12.5\tx", "one two"), ("CCO one two", "one two"), ("CCO one\t12.5", "one"), ("CCO \t one \t2", "one"),
-    ("CCO\t\t12.5", "CCO"), ("CCO\t", "CCO"), ("  CCO  one  ", "one"), ("CCO", "CCO")])
+    ("CCO |$;;x$| one", "one"), ("CCO |(1,2,3;4,5,6)|\tone two\tx", "one two"), ("CCO\t|$;;x$|\tone", "one"), ("CCO |c:1,r|", "CCO"), ("CCO |a b|  one", "one"),
+    ("CCO |one", "|one"), ("CCO |a|b", "|a|b"), ("CCO one |a|", "one |a|"), ("CCO\t\t12.5", "CCO"), ("CCO\t", "CCO"), ("  CCO  one  ", "one"), ("CCO", "CCO")])
 def test_columns_of_molecules(write, line, name):
     pytest.importorskip("rdkit")
     for end in ("", "\n", "\r\n"):
@@ -257,6 +262,69 @@ def test_a_mark_and_empty_lines_around_molecules(write):
         read_fingerprints(write("a.smi", "CCO one\n\nCCN two\n"), "morgan2:64")
 
 
+@pytest.mark.parametrize("titles", ["SMILES Name \n", "smiles\tID\tx\n", "SMILES\r\n", "\ufeffSMILES Name\n"])
+def test_titles_of_columns(write, titles):
+    pytest.importorskip("rdkit")
+    read = read_fingerprints(write("a.smi", titles + "CCO one\nCCN two\nSMILES three\n"), "morgan2:64", skip_errors=True)
+    assert read.names == ["one", "two"] and [message.split(": ")[1] for message in read.skipped] == ["line 4"]  # numbers are those of the file
+    with pytest.raises(VectorFileError, match="a.smi: it has no fingerprints"):
+        read_fingerprints(write("a.smi", titles))
+
+
+def test_files_that_rdkit_writes(tmp_path):
+    Chem = pytest.importorskip("rdkit.Chem")
+    molecules = [Chem.MolFromSmiles(smiles) for smiles in ("CCO", "c1ccccc1")]
+    for molecule, name in zip(molecules, ("ethanol", "benzene")):
+        molecule.SetProp("_Name", name)
+        molecule.SetProp("key", f" {name[0]} 1")
+    for kind, Writer in (("smi", Chem.SmilesWriter), ("sdf", Chem.SDWriter)):
+        with Writer(str(tmp_path / f"a.{kind}")) as writer:
+            for molecule in molecules:
+                writer.write(molecule)
+    smi, sdf = (read_fingerprints(tmp_path / f"a.{kind}", "atompair:256") for kind in ("smi", "sdf"))
+    assert smi.names == sdf.names == ["ethanol", "benzene"] and np.array_equal(smi.codes, sdf.codes) and smi[2:] == sdf[2:] == (256, "atompair:256", [])
+    assert read_fingerprints(tmp_path / "a.sdf", name_property="key").names == ["e 1", "b 1"]
+    with pytest.raises(VectorFileError, match="a.sdf: record 1: it has no property 'other', which has the name"):
+        read_fingerprints(tmp_path / "a.sdf", name_property="other")
+    with pytest.raises(ValueError, match="name_property: .*a.smi has no properties, only .sdf files have some"):
+        read_fingerprints(tmp_path / "a.smi", name_property="key")
+    with pytest.raises(TypeError, match="name_property must be a str"):
+        read_fingerprints(tmp_path / "a.sdf", name_property=3)
+
+
+def records_of(names, **properties):
+    """Records of an SDF file, whose molecules are chains of carbon."""
+    Chem = pytest.importorskip("rdkit.Chem")
+    records = []
+    for i, name in enumerate(names):
+        molecule = Chem.MolFromSmiles("C" * (i + 2))
+        molecule.SetProp("_Name", name)
+        records.append(Chem.MolToMolBlock(molecule).encode() + b"".join(
+            f">  <{key}>\n{values[i]}\n\n".encode() for key, values in properties.items() if values[i]) + b"$$$$\n")
+    return records
+
+
+def test_records_with_errors(write, capfd):
+    good = records_of(["a", "", "c"], key=["k1", "two\nlines", ""])
+    assert read_fingerprints(write("a.sdf", b"".join(good))).names == ["a", "CCC", "c"]
+    records = [good[0], b"junk\n\n\nnonsense\nM  END\n$$$$\n", good[2].replace(b"c\n", b"\xff\n", 1), good[2].replace(b" C  ", b" Xx ", 1), good[2]]
+    for name, end in (("a.sdf", b""), ("a.sdf.gz", b"\n\n"), ("a.sdf", b" \n")):
+        path = write(name, b"".join(records) + end)
+        with pytest.raises(VectorFileError, match=f"^{path}: record 2: invalid molecule$"):
+            read_fingerprints(path)
+        read = read_fingerprints(path, skip_errors=True)
+        assert read.names == ["a", "c"] and read.skipped == [
+            f"{path}: record 2: invalid molecule", f"{path}: record 3: the name is not in UTF-8", f"{path}: record 4: invalid molecule"]
+    assert [len(b.codes) for b in fingerprint_batches(write("a.sdf", b"".join(good)), batch=2)] == [2, 1]
+    read = read_fingerprints(write("a.sdf", b"".join(good)), skip_errors=True, name_property="key")
+    assert read.names == ["k1"] and "record 2: the name 'two\\nlines' has a tab or an end of a line" in read.skipped[0] and "record 3: it has no property 'key'" in read.skipped[1]
+    assert "record 3: invalid molecule" in read_fingerprints(write("a.sdf", b"".join(good)[:-60]), skip_errors=True).skipped[0]
+    for data in (b"", b"\n\n"):
+        with pytest.raises(VectorFileError, match="it has no fingerprints"):
+            read_fingerprints(write("a.sdf", data))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_invalid_molecules_are_quiet(write, capfd):
     pytest.importorskip("rdkit")
     path = write("a.smi", b"CCO a\nC1CC b\n\nnonsense c\n\xff d\nCCN \xff\nCCC e\n")
@@ -266,6 +334,13 @@ def test_invalid_molecules_are_quiet(write, capfd):
     assert read.names == ["a", "e"] and len(read.codes) == 2
     assert [message.split(": ")[1] for message in read.skipped] == [f"line {i}" for i in (2, 3, 4, 5, 6)]
     assert capfd.readouterr() == ("", "")
+
+
+def test_names_have_one_line(write):
+    pytest.importorskip("rdkit")
+    for path in (write("a.smi", "CCO one\rtwo\n"), write("a.fps", "ff\tone\rtwo\n")):
+        with pytest.raises(VectorFileError, match=r"line 1: the name 'one\\rtwo' has a tab or an end of a line"):
+            read_fingerprints(path)
 
 
 def test_types_of_molecules(write):
@@ -279,12 +354,14 @@ def test_types_of_molecules(write):
     ("ecfp4", "morgan2:2048"), ("ecfp6", "morgan3:2048"), ("ecfp4:1024", "morgan2:1024"), ("morgan2", "morgan2:2048"), ("morgan3", "morgan3:2048"),
     ("rdkit", "rdkit:2048"), ("atompair", "atompair:2048"), ("torsion", "torsion:2048"), ("torsion:64", "torsion:64"), ("maccs", "maccs"),
     ("RDKit-Morgan/1 radius=2 fpSize=2048 useFeatures=0 useChirality=0 useBondTypes=1", "morgan2:2048"),
+    ("fcfp4", "featmorgan2:2048"), ("fcfp6:64", "featmorgan3:64"), ("featmorgan1", "featmorgan1:2048"), ("avalon", "avalon:2048"),
+    ("RDKit-Morgan/1 radius=2 fpSize=2048 useFeatures=1 useChirality=0 useBondTypes=1", "featmorgan2:2048"), ("RDKit-Morgan/2 fpSize=64 radius=3 useFeatures=1", "featmorgan3:64"),
     ("RDKit-Morgan/2 fpSize=128 radius=3 useFeatures=0", "morgan3:128"), ("RDKit-MACCS166/2", "maccs"),
     ("RDKit-Fingerprint/2 minPath=1 maxPath=7 fpSize=512 nBitsPerHash=2 useHs=1", "rdkit:512"),
     ("RDKit-AtomPair/2 fpSize=2048 minLength=1 maxLength=30", "atompair:2048"), ("RDKit-Torsion/2 fpSize=2048 targetSize=4", "torsion:2048"),
     *((unknown, unknown) for unknown in (
         "", "mine", "RDKit-Morgan/1", "RDKit-Morgan/1 radius=2", "RDKit-Morgan/1 radius=10 fpSize=2048", "RDKit-Morgan/1 radius=2 fpSize=0x",
-        "RDKit-Morgan/1 radius=2 fpSize=2048 useFeatures=1 useChirality=0 useBondTypes=1", "RDKit-Morgan/1 radius=2 fpSize=2048 fromAtoms=1",
+        "RDKit-Morgan/1 radius=2 fpSize=2048 useFeatures=2 useChirality=0 useBondTypes=1", "RDKit-Morgan/1 radius=2 fpSize=2048 fromAtoms=1",
         "RDKit-Fingerprint/1 fpSize=2048", "RDKit-Fingerprint/2 minPath=1 maxPath=7 fpSize=2048 nBitsPerHash=4 useHs=1", "RDKit-MACCS166/1",
         "RDKit-AtomPair/2 fpSize=2048 minLength=1 maxLength=9", "OpenBabel-FP2/1"))])
 def test_names_of_types(type, expected):
@@ -307,8 +384,9 @@ def test_rdkit_computes_the_bits_of_chemfp(write):
 def test_molecules_need_rdkit(write, monkeypatch):
     import sys
     monkeypatch.setitem(sys.modules, "rdkit", None)
-    with pytest.raises(VectorFileError, match="a.smi: SMILES files need RDKit"):
-        read_fingerprints(write("a.smi", MOLECULES))
+    for name, kind in (("a.smi", "SMILES"), ("a.sdf", "SDF")):
+        with pytest.raises(VectorFileError, match=f"{name}: {kind} files need RDKit"):
+            read_fingerprints(write(name, MOLECULES))
 
 
 @pytest.mark.parametrize("header", ["", "#num_bits=13\n"])
