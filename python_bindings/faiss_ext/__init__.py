@@ -38,13 +38,14 @@ from .calibration import Calibration, calibrate
 from .distances import kernel_values
 from .clusters import butina_clusters
 from .duplicates import near_duplicate_groups, near_duplicates
+from .file_builds import build_from
 from .fingerprint_files import (
     Fingerprints, fingerprint_batches, read_fingerprints, write_fps)
 from .name_files import read_names, write_index
 from .names import Names
 from .graphs import threshold_graph
 from .picks import maxmin_picks
-from .out_of_core import build_from, file_index
+from .out_of_core import file_index
 from .progress import show_progress
 from .shard_building import build_shards, open_shards
 from .shard_folder import ShardError

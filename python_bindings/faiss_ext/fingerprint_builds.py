@@ -4,9 +4,9 @@
 import os
 import tempfile
 
+import faiss
 import numpy as np
 
-from . import swigfaiss_ext as swig
 from .arguments import counted
 from .fingerprint_files import fingerprint_batches
 from .names import Names
@@ -20,8 +20,8 @@ class PackedFile(FileSource):
     """Fingerprints in a temporary file, by the name of the file that they come
     from."""
 
-    def __init__(self, path, name):
-        super().__init__(path)
+    def __init__(self, path, name, bits):
+        super().__init__(path, None, bits)
         self.name = name
 
 
@@ -46,11 +46,10 @@ class Skipped:
                 *(f"  {message}" for message in self.first), *more]
 
 
-def build_from_fingerprints(path, string, output, fingerprint=None,
-                            skip_errors=False, ids=None, memory=None,
-                            train=100_000, seed=1234, parameters=None,
-                            progress=True):
-    """Builds a binary index of a file of fingerprints, which may be larger than
+def build_from_fingerprints(path, string, output, reading, ids, memory, train,
+                            seed, parameters, progress, exact=None,
+                            metric=faiss.METRIC_L2):
+    """Builds an index of a file of fingerprints, which may be larger than
     memory.
 
     The fingerprints are written to a temporary file beside `output`, from which
@@ -58,48 +57,47 @@ def build_from_fingerprints(path, string, output, fingerprint=None,
 
     Parameters
     ----------
-    path, fingerprint, skip_errors
-        As for `read_fingerprints`. A name that occurs twice is an error in its
-        line, too.
+    path : str
+        The file. A name that occurs twice is an error in its line, too.
     string : str
-        The factory string of a binary index without a scheme.
-    output : str or path
+        The factory string.
+    output : str or path, or None
         The file to which the caller will write the index.
-    ids : function, optional
+    reading : dict
+        The other arguments of `fingerprint_batches`.
+    ids : function
         Called with the number of fingerprints. Returns their ids and a list of
         their names, each of them None by default.
-    memory, train, seed, parameters, progress
+    memory, train, seed, parameters, progress, exact, metric
         As for `build_from`.
 
     Returns
     -------
-    index : faiss.IndexBinary
+    index : faiss.Index or faiss.IndexBinary
     names : Names
     skipped : Skipped
     """
-    if not swig._is_string_for_codes(string):
-        raise VectorFileError(
-            f"{path}: fingerprints need a binary index without a scheme, such "
-            f"as BKFlat(jaccard), got {string}")
     names, skipped = Names(), Skipped()
-    folder = os.path.dirname(os.path.realpath(output))
+    folder = (None if output is None
+              else os.path.dirname(os.path.realpath(output)))
     with tempfile.NamedTemporaryFile(
             dir=folder, prefix=".faiss_ext_", suffix=".bvecs") as file:
         with counting("read", None, progress, "fingerprint") as count:
-            for batch in fingerprint_batches(path, fingerprint, skip_errors):
+            for batch in fingerprint_batches(path, **reading):
                 if len(names) == 0:  # errors now, and not after hours
-                    made_from(string, batch.codes.shape[1], "uint8", None,
+                    made_from(string, batch.codes.shape[1], "uint8", metric,
                               parameters or {}, path, batch.bits)
-                batch = with_new_names(batch, names, path, skip_errors)
+                batch = with_new_names(
+                    batch, names, path, reading.get("skip_errors"))
                 skipped.extend(batch.skipped)
                 names.add(batch.names)
                 write_bvecs(file, batch.codes)
                 count(len(batch.codes))
         file.flush()
-        ids, others = (None, None) if ids is None else ids(len(names))
+        ids, others = ids(len(names))
         index = build_of(
-            PackedFile(file.name, path), string, memory, None, None, None,
-            train, seed, parameters, progress, ids, packed=batch.bits)
+            PackedFile(file.name, path, batch.bits), string, memory, None, exact,
+            metric, train, seed, parameters, progress, ids)
     if ids is not None or others is not None:
         names = renamed(list(names) if others is None else others, ids)
     if batch.type is not None:

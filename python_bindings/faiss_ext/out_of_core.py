@@ -14,6 +14,7 @@ from ._version import __version__
 from .arguments import (
     as_new_ids, checked_packed, may_be_bits, number_of_bits, python_number)
 from .build_folder import LOCK, STATE, BuildFolder, differing
+from .class_wrappers import unpacked
 from .errors import with_prefix, with_vector
 from .extend_faiss import clone_binary_index
 from .files import (
@@ -26,7 +27,7 @@ from .name_files import write_with_names
 from .names import Names
 from .parameters import set_index_parameter
 from .progress import counting, show_progress
-from .sources import FileSource, drawn
+from .sources import drawn
 from .sparse_arrays import is_sparse
 from .sparse_vectors import takes_sparse, why_not_sparse
 from .timing import Stopwatch
@@ -209,15 +210,15 @@ def merge(index, other):
     index.merge_from(other, index.ntotal if swig._keeps_ids(index) else 0)
 
 
-def can_merge(empty, rows):
+def can_merge(empty, row):
     """Whether indexes like an empty one can be merged in less time than
-    building one index of all vectors takes."""
+    building one index of all vectors takes. Tries it with one vector."""
     if swig._merges_slowly(empty):
         return False
     one, other = copy_of(empty), copy_of(empty)
     try:
-        add(one, rows[:1], 0)
-        add(other, rows[:1], 1)
+        add(one, row, 0)
+        add(other, row, 1)
         merge(one, other)
         return one.ntotal == 2
     except RuntimeError:
@@ -296,109 +297,14 @@ def block_name(begin):
     return f"block-{begin}.index"
 
 
-def build_from(path, string, memory=None, output=None, part=None, exact=None,
-               metric=faiss.METRIC_L2, train=100_000, seed=1234,
-               parameters=None, progress=True, ids=None, names=None,
-               packed=None):
-    """Builds an index of a file of vectors, which may be larger than memory.
-
-    The file is mapped, and its vectors are added in blocks. `KFlat(kernel)`,
-    alone or in `...,Refine(KFlat(kernel))`, also behind `IDMap` and
-    `Concurrent`, reads the vectors from the file (`IndexFileKernel`), so the
-    index needs memory only for its codes. The file must then stay. A `store=`
-    in the string keeps copies in the index instead.
-
-    Parameters
-    ----------
-    path : str or path
-        The file, of any kind that `faiss_ext.vector_files.read_vectors` reads.
-    string : str
-        The factory string. `BFlat`, `BKFlat(jaccard)` and other binary indexes
-        without a scheme take packed bits.
-    memory : int or str, optional
-        Memory that may be used: a number of bytes, or a size such as "2GB". By
-        default four fifths of the machine's.
-    output : str or path, optional
-        File of the index. Without it, the index is only returned.
-    part : str, optional
-        The array of an HDF5 file.
-    exact : str, optional
-        "file", or "memory": `KFlat` then keeps copies of the vectors, also
-        without `store=`. "file" raises an error if `KFlat` cannot read the
-        file. By default it does if it can, and keeps copies otherwise.
-    metric : int, optional
-        faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
-    train : int, optional
-        Number of training vectors, which are drawn at random. Fewer are used
-        if memory is short.
-    seed : int, optional
-        Seed of the training sample.
-    parameters : dict, optional
-        Parameters of the index by name.
-    progress : bool, optional
-        Whether to show progress and rate on stderr.
-    ids : array_like of int64, shape (n,), optional
-        The id of each vector of the file; by default its position. A `KFlat`
-        that reads the file needs `IDMap` in the string. An interrupted build
-        with ids starts again.
-    names : Names, optional
-        The names of the vectors, which the file of the index keeps.
-        `faiss_ext.read_names` reads them.
-    packed : bool or int, optional
-        False if bytes (uint8) are counts: under jaccard, dice and CWS they may
-        also be packed bits, so it must be given there. For strings of packed
-        bits, their number if they do not fill their bytes.
-
-    Returns
-    -------
-    faiss.Index or faiss.IndexBinary
-
-    Raises
-    ------
-    MemoryError
-        If the index does not fit into `memory`.
-    VectorFileError
-        A ValueError. If the file cannot be read or changes. Also if the folder
-        `output + ".build"` cannot be made, is damaged, or was not made by this
-        build.
-
-    Notes
-    -----
-    **Interruptions.** With `output`, and more vectors than one block, each
-    finished block is written to the folder `output + ".build"`. After an
-    interruption the same call continues, also with more memory, and rebuilds
-    damaged blocks. At the end the index is written and the files in the folder
-    are deleted. Graphs and hash tables are not merged from blocks. They are
-    saved whole, each time that adding has taken ten times as long as saving.
-
-    **Memory.** `memory` determines the sizes of the blocks and of the training
-    sample. If the index turns out not to fit, the build fails after the first
-    block. All parts except flat codes (`BFlat`) are counted twice, because
-    they may need as much again while they grow. The limit does not include a
-    few MB for matrices during training (33 MB for FAISS's k-means of `BIVF`).
-    It does not include mapped pages of the file of vectors either. The system
-    can reclaim these pages at any time, but they are part of the peak resident
-    memory (RSS).
-
-    Examples
-    --------
-    >>> index = faiss_ext.build_from(
-    ...     "base.fvecs", "AHK512(chi2,center=1),BFlat,Refine(KFlat(chi2))",
-    ...     memory="2GB", output="base.index")
-    """
-    return build_of(FileSource(path, part), string, memory, output, exact,
-                    metric, train, seed, parameters, progress, ids, names,
-                    packed)
-
-
 def build_of(source, string, memory, output, exact, metric, train, seed,
-             parameters, progress, ids, names=None, packed=None):
+             parameters, progress, ids, names=None):
     """Builds an index of the vectors of a source, as build_from does."""
     train, seed, parameters = checked(string, exact, train, seed, parameters)
     check_names(names, output)
     source = source.opened()
     made = made_from(string, source.d, source.dtype, metric, parameters,
-                     source.name, packed, is_sparse(source.vectors))
+                     source.name, source.packed, is_sparse(source.vectors))
     if is_sparse(source.vectors) and not takes_sparse(made):
         raise VectorFileError(f"{source.name}: {why_not_sparse(string)}")
     check_exact(exact, string, made, [source])
@@ -479,6 +385,9 @@ def check_exact(exact, string, made, sources):
     if not why:
         why = next((f"{source.name} is not in a file" for source in sources
                     if source.path is None), "")
+    if not why:
+        why = next((f"{source.name} has packed bits" for source in sources
+                    if source.packed), "")
     if why:
         raise ValueError(
             f'exact="file" (--exact file) is not possible for {string}: {why}; '
@@ -570,17 +479,22 @@ def made_from(string, d, dtype, metric, parameters, name, packed=None,
               are_sparse=False):
     """Makes the empty index of a string, for vectors of a type from a source
     with a name. Packed bits are d bytes."""
-    if swig._is_string_for_codes(string):
-        packed = packed is None or checked_packed(packed, name)
-        if not packed or dtype != "uint8":
-            raise VectorFileError(
-                f"{name}: {string} takes packed bits, uint8, got "
-                f"{dtype if packed else 'packed=False'}")
-        made = swig.index_binary_factory(
-            number_of_bits(packed, d, name), string)
-    else:
-        check_counts(packed, None if are_sparse else dtype, string, name)
-        made = faiss.index_factory(d, string, metric)
+    for_codes = swig._is_string_for_codes(string)
+    dtype = None if are_sparse else dtype
+    if packed is None and not for_codes and may_be_bits(dtype, string):
+        raise VectorFileError(
+            f"{name}: has bytes (uint8), which may be packed bits or counts; "
+            "give packed=True or packed=False (--packed or --counts)")
+    packed = for_codes if packed is None else checked_packed(packed, name)
+    if packed and dtype != "uint8" or for_codes and not packed:
+        raise VectorFileError(
+            f"{name}: {string if for_codes else 'packed=True (--packed)'} takes "
+            "packed bits, uint8, got " + (
+                (dtype or "sparse vectors") if packed
+                else "packed=False (--counts)"))
+    d = number_of_bits(packed, d, name) if packed else d
+    made = (swig.index_binary_factory(d, string) if for_codes
+            else faiss.index_factory(d, string, metric))
     for name, value in parameters.items():
         set_index_parameter(made, name, value)
     return made
@@ -603,9 +517,10 @@ class Build:
         self.train_size, self.seed, self.progress = train, seed, progress
         self.folder = None
         self.bits = takes_packed_bits(made)
+        self.unpacks = bool(source.packed) and not self.bits
         self.base, self.exact, self.layout = made, None, Layout(made)
         if (exact != "memory" and source.path is not None
-                and not self.layout.why_copied):
+                and not self.unpacks and not self.layout.why_copied):
             self.exact = file_index(
                 source.path, self.layout.flat.kernel, made.metric_type,
                 source.part, n=0, packed=False)
@@ -614,7 +529,7 @@ class Build:
         # The sizes of a vector at each step on its way into the index. A hash
         # makes codes of a few vectors at a time.
         transforms = [] if self.base is None else transforms_of(self.base)
-        widths = [source.width, *(t.d_out for t in transforms
+        widths = [made.d if self.unpacks else source.width, *(t.d_out for t in transforms
                               if not isinstance(t, swig.KernelHash))]
         self.bytes_on_the_way = 4 * sum(widths)
         self.block = int(np.clip(
@@ -643,6 +558,15 @@ class Build:
             index.k_factor = self.layout.ranking.k_factor
         return self.layout.wrapped(index, ids)
 
+    def block_of(self, begin, end):
+        """Vectors in the form that the index takes."""
+        return self.taken(self.source.block(
+            begin, end, self.bits or self.unpacks))
+
+    def taken(self, rows):
+        return (unpacked(self.base, rows, True, self.source.name) if self.unpacks
+                else rows)
+
     def parts(self):
         return [p for p in (self.exact, self.base) if p is not None]
 
@@ -654,7 +578,8 @@ class Build:
                 4 * self.source.width + self.bytes_on_the_way)
             numbers = drawn(
                 self.source.n, min(self.train_size, most), self.seed)
-            sample = self.source.rows(numbers, self.bits)
+            sample = self.taken(self.source.rows(
+                numbers, self.bits or self.unpacks))
             for part in untrained:
                 train_with(part, sample, numbers, self.progress)
 
@@ -673,7 +598,7 @@ class Build:
             while begin < self.source.n:
                 end = min(begin + self.block, self.source.n)
                 if begin not in done:
-                    rows = self.source.block(begin, end, self.bits)
+                    rows = self.block_of(begin, end)
                     with shown(self.progress):
                         yield begin, rows
                 if self.exact is not None and self.exact.ntotal < end:
@@ -733,7 +658,7 @@ class Build:
             folder.write(self.base, "trained.index")
         # an index that was read can differ a little from the one written
         self.base = folder.read("trained.index", self.bits)
-        if can_merge(self.base, self.source.block(0, 1, self.bits)):
+        if can_merge(self.base, self.block_of(0, 1)):
             self.fill_by_blocks()
         else:
             self.fill_with_copies()

@@ -8,13 +8,14 @@ import os
 import faiss
 import numpy as np
 
+from . import swigfaiss_ext as swig
 from ._version import __version__
 from .arguments import shown
 from .errors import with_prefix
 from .files import has_digest, read_index
 from .out_of_core import (
-    Build, check_exact, checked, integer, made_from, number_of_bytes, takes_packed_bits,
-    train_with)
+    Build, check_counts, check_exact, checked, integer, made_from,
+    number_of_bytes, takes_packed_bits, train_with)
 from .progress import counting
 from .shard_folder import (
     MANIFEST, MODEL, ShardError, ShardFolder, read_shard, write_shard)
@@ -108,10 +109,13 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     engine = engine_of(client)
     sources = sources_of(partitions, part)
     sizes = sizes_of(sources, engine)
+    are_sparse = all(size.get("is_sparse") for size in sizes)
+    if not swig._is_string_for_codes(string):
+        check_counts(packed, sizes[0]["dtype"] if not are_sparse else None, string,
+                     sources[0].name)
     model = made_from(
         string, sizes[0]["d"], sizes[0]["dtype"], metric, parameters,
-        f"partition {sources[0].name}", packed,
-        all(size.get("is_sparse") for size in sizes))
+        f"partition {sources[0].name}", packed, are_sparse)
     check_sparse(sizes, sources, string, model)
     check_exact(exact, string, model, sources)
     build = ShardBuild(engine, sources, sizes, exact, memory, progress)

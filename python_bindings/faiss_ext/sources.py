@@ -24,6 +24,7 @@ class Source:
 
     path = None  # no file to map
     size = None  # of a partition, unknown before it is opened
+    packed = None  # whether bytes are packed bits, or their number; None: unsaid
 
     def set_vectors(self, vectors):
         self.vectors, self.dtype = vectors, str(vectors.dtype)
@@ -45,9 +46,9 @@ class FileSource(Source):
 
     columns = 0  # at least so many, if the file does not say how many
 
-    def __init__(self, path, part=None):
+    def __init__(self, path, part=None, packed=None):
         self.path = os.path.abspath(checked_name(path))
-        self.part = part
+        self.part, self.packed = part, packed
         self.name = self.path if part is None else f"{self.path}:{part}"
 
     def opened(self):
@@ -58,8 +59,9 @@ class FileSource(Source):
 
     def status(self):
         status = os.stat(self.path)
+        of_bits = {"packed": self.packed} if self.packed else {}
         return {"path": self.path, "part": self.part, "n": self.n, "d": self.d,
-                "bytes": status.st_size, "modified": status.st_mtime_ns}
+                **of_bits, "bytes": status.st_size, "modified": status.st_mtime_ns}
 
     def block(self, begin, end, bits=False):
         if self.status() != self.identity:

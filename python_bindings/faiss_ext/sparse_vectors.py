@@ -46,6 +46,10 @@ class SparseVectors:
     def __len__(self):
         return self.n
 
+    @property
+    def shape(self):
+        return self.n, self.d
+
     def arguments(self):
         return (self.n, self.d, *map(
             faiss.swig_ptr, (self.indptr, self.indices, self.values)))

@@ -337,18 +337,79 @@ def test_bytes_in_sets_must_be_explained(tmp_path, capsys, string):
     if string == "KFlat(jaccard)":
         calls.append(lambda **how: faiss_ext.file_index(path, "jaccard", **how))
     for call in calls:
-        with pytest.raises(VectorFileError, match="x.npy: has bytes .uint8., which may be packed bits or counts; pass packed=False"):
+        with pytest.raises(VectorFileError, match="x.npy: has bytes .uint8., which may be packed bits or counts; (give|pass) packed="):
             call()
-        with pytest.raises(VectorFileError, match="takes vectors, got packed=True; use a string such as BKFlat"):
-            call(packed=True)
+        if call is calls[0]:
+            assert call(packed=True).d == 8 * counts.shape[1]
+        else:
+            with pytest.raises(VectorFileError, match="takes vectors, got packed=True; use a string such as BKFlat"):
+                call(packed=True)
         expected = faiss.index_factory(counts.shape[1], string)
         expected.train(counts)
         expected.add(counts)
         np.testing.assert_array_equal(call(packed=False).search(counts[:20], 3)[0], expected.search(counts[:20], 3)[0])
     words = ["build", str(path), string, "-o", str(tmp_path / "x.index"), "--quiet"]
-    assert main(words) == 1 and "pass packed=False (--counts) for counts" in capsys.readouterr().err
+    assert main(words) == 1 and "give packed=True or packed=False (--packed or --counts)" in capsys.readouterr().err
     assert main([*words, "--counts"]) == 0
     faiss_ext.build_from(path, string.replace("jaccard", "chi2").replace("dice", "chi2").replace("CWS64", "AHK64(chi2)"), progress=False)
+
+
+@pytest.mark.parametrize("string", ["KFlat(jaccard)", "CWS64,BFlat", "CWS64,BIVF4", "PCA8,Flat", "HNSW8,KFlat(jaccard)"])
+def test_packed_bits_are_vectors_of_zeros_and_ones(tmp_path, small_blocks, monkeypatch, string):
+    bits = X[:, :61] > 8
+    path, output = tmp_path / "x.npy", tmp_path / "out"
+    np.save(path, np.packbits(bits, axis=1))
+    np.save(tmp_path / "dense.npy", bits.astype("float32"))
+
+    def build(file=path, **others):
+        return faiss_ext.build_from(file, string, output=output, progress=False, **others)
+
+    expected = build(tmp_path / "dense.npy", exact="memory").search(bits[:50].astype("float32"), 5)
+    with monkeypatch.context() as patched:
+        patched.setattr(name_files, "write_index_alone", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            build(packed=61)
+    assert os.listdir(tmp_path / "out.build")
+    with pytest.raises(VectorFileError, match="file of vectors"):  # another build
+        build(packed=64)
+    found = build(packed=61).search(bits[:50].astype("float32"), 5)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
+    assert np.mean(found[1] == expected[1]) > 0.9  # (ties)
+    with pytest.raises(VectorFileError, match="packed=True .--packed. takes packed bits, uint8, got float32"):
+        build(tmp_path / "dense.npy", packed=True)
+
+
+def interrupt(*args):
+    raise KeyboardInterrupt
+
+
+def test_files_of_fingerprints(tmp_path, small_blocks):
+    bits, names = X[:, :61] > 8, [f"n {i}" for i in range(N)]
+    codes, path, output = np.packbits(bits, axis=1), str(tmp_path / "x.fps"), tmp_path / "out"
+    faiss_ext.write_fps(path, codes, names, 61, "mine")
+    for string in ("BKFlat(jaccard)", "KFlat(jaccard)", "CWS64,BFlat,Refine(BKFlat(jaccard))"):
+        index = faiss_ext.build_from(path, string, output=output, progress=False)
+        assert (index.d, index.ntotal, list(faiss_ext.read_names(output)), faiss_ext.read_names(output).about) == (61, N, names, {"fingerprint": "mine"})
+        same = faiss_ext.build_from(path, string, progress=False)
+        queries = bits[:9].astype("float32") if string.startswith("K") else codes[:9]
+        for found, expected in zip(index.search(queries, 4), same.search(queries, 4)):
+            np.testing.assert_array_equal(found, expected)
+    table = faiss_ext.Names()
+    table.add(names, np.arange(N) + 7)
+    faiss_ext.build_from(path, "BKFlat(jaccard)", output=output, progress=False, ids=np.arange(N) + 7, names=table)
+    assert faiss_ext.read_names(output) == table
+    for how, error, message in ((dict(packed=True), ValueError, "packed: .*x.fps tells itself that it has packed bits"), (dict(part="x"), VectorFileError, "x.fps: has no part 'x'"),
+                                (dict(names=table), ValueError, "give output="), (dict(fingerprint="maccs"), VectorFileError, "x.fps: fingerprints of 61 bits, but maccs has 166"),
+                                (dict(ids=[1]), ValueError, "expected 1500 ids")):
+        with pytest.raises(error, match=message):
+            faiss_ext.build_from(path, "BKFlat(jaccard)", progress=False, **how)
+    faiss_ext.write_fps(path, codes[:2], ["twice", "twice"], 61)
+    with pytest.raises(VectorFileError, match="x.fps: the name 'twice' occurs twice"):
+        faiss_ext.build_from(path, "BKFlat(jaccard)", output=output, progress=False)
+    np.save(tmp_path / "x.npy", codes)
+    with pytest.raises(ValueError, match="fingerprint: .*x.npy is not a file of fingerprints"):
+        faiss_ext.build_from(tmp_path / "x.npy", "BFlat", fingerprint="maccs")
+    assert faiss_ext.read_names(output) == table and sorted(os.listdir(tmp_path)) == ["out", "x.fps", "x.npy"]
 
 
 def test_parameters_are_any_numbers(files, tmp_path, monkeypatch):
