@@ -34,7 +34,7 @@ LAYERS = [
 PYTHON_LAYERS = [
     # use nothing of the package
     "_version _layouts check_interpreter check_layouts timing sparse_arrays "
-    "vector_files id_files molecules",
+    "vector_files id_files molecules standard_input",
     # the extension module, and what its wrappers need
     "check_faiss swigfaiss_ext errors arguments documentation progress",
     # what an index consists of
@@ -48,8 +48,8 @@ PYTHON_LAYERS = [
     "shard_building",
     # tools
     "environment advice calibration packed_rows duplicates graphs clusters picks sklearn "
-    "name_lists fingerprint_files fingerprint_builds named_vectors result_files "
-    "result_tables command_files command_changes command_sets command_line",
+    "name_lists fingerprint_files fingerprint_builds file_builds named_vectors result_files "
+    "result_tables command_files command_changes command_search command_sets command_line",
     # the package
     "__init__ __main__",
 ]

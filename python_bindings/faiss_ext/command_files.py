@@ -12,13 +12,15 @@ import faiss
 import numpy as np
 
 from .arguments import as_packed, counted
+from .class_wrappers import unpacked
 from .errors import with_prefix
 from .extend_faiss import read_index_binary
 from .fingerprint_builds import Skipped
 from .files import check_writable
-from .fingerprint_files import STDIN, is_fingerprint_file, names_in
+from .fingerprint_files import (
+    STDIN, is_fingerprint_file, joined, names_in, read_fingerprints)
 from .id_files import SUFFIXES as SUFFIXES_OF_IDS, Ids, listed_ids, read_ids
-from .index_tree import hash_of
+from .index_tree import hash_in_front
 from .name_files import names_in_rest
 from .name_lists import checked_names, is_names, read_ids_or_names
 from .named_vectors import fingerprints_for, names_beside
@@ -28,6 +30,7 @@ from .shard_building import open_shards
 from .showing import class_name
 from .sources import as_floats, widened
 from .sparse_arrays import is_sparse
+from .sparse_vectors import PackedVectors, dimension
 from .vector_files import (
     VectorFileError, errors_named, lazy_vectors, read_vectors)
 
@@ -104,14 +107,44 @@ def is_list_of_names(word):
 
 def vectors_and_names(args, index, names, file):
     """The vectors of a file for an index, and their names, or None."""
-    if not is_fingerprint_file(file):
-        x = vectors_for(index, vectors_of(file), file)
-        has_names = names is not None and takes_packed_bits(index)
-        return x, names_of_packed(file, len(x)) if has_names else None
-    read = fingerprints_for(
-        index, names, file, args.fingerprint, args.skip_errors)
+    if is_fingerprint_file(file):
+        read = joined(list(fingerprints_for(
+            width_of(index), names, file, **reading(args))))
+        tell_skipped(read.skipped)
+        return unpacked(index, read.codes, read.bits, file), read.names
+    are_bits = takes_packed_bits(index) or args.packed
+    x = vectors_for(index, vectors_of(file), file, are_bits)
+    has_names = names is not None and are_bits
+    return x, names_of_packed(file, len(x)) if has_names else None
+
+
+def batches_for(args, index, names, file):
+    """Yields the same in batches, for a file of fingerprints."""
+    skipped = Skipped()
+    for read in fingerprints_for(
+            width_of(index), names, file, **reading(args)):
+        skipped.extend(read.skipped)
+        if len(read.codes):
+            yield unpacked(index, read.codes, read.bits, file), read.names
+    report(skipped)
+
+
+def as_dense(x):
+    """Vectors as an array, if they are those of packed bits."""
+    return x.dense() if isinstance(x, PackedVectors) else x
+
+
+def reading(args):
+    """The options of a file of fingerprints."""
+    return {"fingerprint": args.fingerprint, "skip_errors": args.skip_errors,
+            "name_property": args.name_property}
+
+
+def fingerprints_of(args, file):
+    """The fingerprints of a file for a command without an index."""
+    read = read_fingerprints(file, **reading(args))
     tell_skipped(read.skipped)
-    return read.codes, read.names
+    return read
 
 
 def names_of_packed(file, n):
@@ -124,6 +157,10 @@ def names_of_packed(file, n):
 def tell_skipped(messages):
     skipped = Skipped()
     skipped.extend(messages)
+    report(skipped)
+
+
+def report(skipped):
     for line in skipped.lines():
         print(line, file=sys.stderr)
 
@@ -145,6 +182,25 @@ def check_results_file(output, *inputs):
     check_inputs_stay(output, *inputs)
 
 
+def packed_given(args):
+    """What --packed, --bits and --counts say: True, a number of bits, or False;
+    None without them."""
+    return False if args.counts else args.bits or args.packed or None
+
+
+def rows_given(args, file, packed):
+    """The vectors of a file for a command without an index, whether they are
+    packed bits or their number, and their names or None."""
+    if is_fingerprint_file(file):
+        read = fingerprints_of(args, file)
+        return read.codes, read.bits, read.names
+    x = vectors_of(file)
+    if packed:
+        return as_bits(x, file), packed, None
+    check_bytes(args, x, file)
+    return x, False, None
+
+
 def as_bits(x, file):
     """The vectors of a file as packed bits."""
     if is_sparse(x) or x.dtype != np.uint8:
@@ -156,17 +212,16 @@ def as_bits(x, file):
 
 def check_bytes(args, x, file):
     """Raises VectorFileError for bytes that may be packed bits or counts."""
-    if not (args.packed or args.counts):
-        try:
-            as_packed(None, x, args.kernel, file)
-        except ValueError:
-            raise VectorFileError(
-                f"{file}: has bytes (uint8), which may be packed bits or counts; "
-                "give --packed or --counts") from None
+    try:
+        as_packed(packed_given(args), x, args.kernel, file)
+    except ValueError:
+        raise VectorFileError(
+            f"{file}: has bytes (uint8), which may be packed bits or counts; "
+            "give --packed or --counts") from None
 
 
 def name_standard_input(args):
-    """Gives - a name that ends with its --format, as files have."""
+    """Gives - the name of standard input in its --format."""
     inputs = [key for key in ("vectors", "queries")
               if getattr(args, key, None) == "-"]
     if getattr(args, "format", None) is None:
@@ -176,7 +231,7 @@ def name_standard_input(args):
     if len(inputs) != 1:
         raise UsageError("--format is for standard input: give one of the files "
                          "as -")
-    setattr(args, inputs[0], f"{STDIN}.{args.format}")
+    setattr(args, inputs[0], STDIN[args.format])
 
 
 def check_inputs_stay(output, *words):
@@ -267,26 +322,38 @@ def size_of(path):
     return os.path.getsize(path) if os.path.isfile(path) else None
 
 
-def vectors_for(index, x, name):
-    """Vectors of a file in the form that an index takes."""
-    width, bits = index.d, False
-    if isinstance(index, faiss.IndexBinary):
-        bits = takes_packed_bits(index)
-        width = -(-index.d // 8) if bits else hash_of(index).d_in
-        if bits and x.dtype != np.uint8:
-            raise VectorFileError(f"{name}: the index takes packed bits, "
-                                  f"uint8, got {x.dtype}")
-    if not bits:
-        x = as_floats(x, name)
+def width_of(index):
+    """The number of components or bits of the vectors that an index takes."""
+    hash = (hash_in_front(index) if isinstance(index, faiss.IndexBinary)
+            else None)
+    return dimension(index if hash is None else hash)
+
+
+def vectors_for(index, x, name, are_bits):
+    """Vectors or packed bits of a file in the form that an index takes."""
+    width = width_of(index)
+    if not are_bits:
+        return floats_for(x, width, name)
+    if is_sparse(x) or x.dtype != np.uint8:
+        words = ("the index takes" if takes_packed_bits(index)
+                 else "--packed expects")
+        raise VectorFileError(f"{name}: {words} packed bits, uint8, got "
+                              f"{'sparse vectors' if is_sparse(x) else x.dtype}")
+    if x.shape[1] != -(-width // 8):
+        raise VectorFileError(f"{name}: codes of {8 * x.shape[1]:,} bits, the "
+                              f"index takes {width:,}")
+    return unpacked(index, np.ascontiguousarray(x), True, name)
+
+
+def floats_for(x, width, name):
     if is_sparse(x):
         x = widened(x, width, name)
-    if x.shape[1] != width and bits:
-        raise VectorFileError(f"{name}: codes of {8 * x.shape[1]:,} bits, the "
-                              f"index takes {index.d:,}")
     if x.shape[1] != width:
-        raise VectorFileError(f"{name}: vectors of {x.shape[1]} components, "
-                              f"the index takes {width}")
-    return x
+        may_be_bits = x.dtype == np.uint8 and x.shape[1] == -(-width // 8)
+        raise VectorFileError(
+            f"{name}: vectors of {x.shape[1]} components, the index takes {width}"
+            + "; --packed takes bytes for packed bits" * may_be_bits)
+    return as_floats(x, name)
 
 
 @contextlib.contextmanager

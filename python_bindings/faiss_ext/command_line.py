@@ -17,8 +17,8 @@ Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, and
 MNIST's images. Sparse ones: .npz of SciPy, .svmlight, .h5ad, and folders with
 indptr.npy, indices.npy and data.npy. FILE:NAME selects an array of .npz or
 HDF5, a matrix of .h5ad, or a column of Parquet. Fingerprints with names: .fps,
-and .smi and .smiles by RDKit, plain or with .gz. With --format fps or smi, -
-reads them from standard input.
+and .smi, .smiles and .sdf by RDKit, plain or with .gz. With --format fps, smi
+or sdf, - reads them from standard input.
 
 IDS is a file of integers or of names, or a list of ids and ranges such as
 3,17,20-30, in which 20-30 includes 20 and 30. Files: .npy, .npz, .parquet, or
@@ -40,7 +40,6 @@ Exit status:
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 
@@ -49,32 +48,28 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import (
-    RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
-    recommend, trained_kernel)
-from .arguments import counted
+    RecallCriterion, Truth, TruthOfBits, as_bit_kernel, as_kernel,
+    check_vectors, one_thread_if_busy, recommend, set_all, trained_kernel)
 from .command_changes import run_add, run_remove, run_update
 from .command_files import (
-    UsageError, as_bits, check_bytes, check_class, check_count,
-    check_inputs_stay, check_results_file, file_and_part, ids_or_names_given,
-    index_and_names, index_of, name_standard_input, names_of_packed, naming,
-    number_of_vectors, own_words, shards_of, show, size_of, tell_skipped,
-    vectors_and_names, vectors_for, vectors_of)
+    UsageError, as_dense, check_count, check_inputs_stay, file_and_part,
+    ids_or_names_given, index_and_names, name_standard_input,
+    names_of_packed, number_of_vectors, own_words, packed_given, reading,
+    report, rows_given, show, size_of, vectors_and_names)
+from .command_search import run_search
 from .command_sets import run_clusters, run_duplicates, run_picks
+from .file_builds import build_from
 from .files import check_writable
 from .fingerprint_builds import build_from_fingerprints
-from .fingerprint_files import is_fingerprint_file, read_fingerprints
-from .id_files import Ids, read_filter
-from .index_tree import hash_of, part_that_compares, parts_of
+from .fingerprint_files import WITH_NAMES, is_fingerprint_file
+from .id_files import Ids
+from .index_tree import hash_of, parts_of
 from .name_files import write_with_names
 from .name_lists import checked_names, is_names
-from .named_vectors import (
-    check_has_names, fingerprint_of, known_names)
+from .named_vectors import fingerprint_of
 from .names import Names
-from .out_of_core import build_from, number_of_bytes
-from .parameters import (
-    ParameterSpace, index_parameters, set_index_parameter)
-from .result_files import as_lists, write_results, write_table
-from .result_tables import lines_of, table_of, with_values_and_names
+from .out_of_core import number_of_bytes, takes_packed_bits
+from .parameters import ParameterSpace, index_parameters
 from .showing import class_name, text
 from .swigfaiss_ext import index_binary_factory
 from .timing import Stopwatch
@@ -185,7 +180,7 @@ def arguments():
                      "file, or a list such as 3,17,20-30 (default: the names "
                      "in a file of fingerprints, and as ids the positions in "
                      "the file, from 0)")
-    add_counts(sub)
+    add_packed(sub)
     add_fingerprint(sub, "morgan2:2048")
     sub.add_argument("--exact", choices=("memory", "file"), default="memory",
                      help="where a KFlat of floats, alone or in Refine, finds "
@@ -227,6 +222,7 @@ def arguments():
                      "result; or .npz with D and I, with --radius or "
                      "--threshold alone also lims, and with similarities, names "
                      "and query_names if there are some")
+    add_packed_for_index(sub)
     add_fingerprint(sub)
     add_mmap(sub)
     add_parameters(sub)
@@ -248,12 +244,15 @@ def arguments():
     sub.add_argument("vectors", help="file of the vectors in the index")
     sub.add_argument("queries", help="file of queries")
     sub.add_argument("kernel",
-                     help="kernel of the true neighbours, such as chi2")
+                     help="kernel of the true neighbours, such as chi2, or "
+                     "jaccard for packed bits")
     sub.add_argument("-k", type=number(int, 1), default=10,
                      help="number of neighbours (default: 10)")
     sub.add_argument("--settings", type=number(int, 1), default=40,
                      metavar="N",
                      help="largest number of settings to try (default: 40)")
+    add_packed_for_index(sub)
+    add_fingerprint(sub)
     add_parameters(sub)
 
     sub = command("add", run_add, "Adds vectors to the index in a file.")
@@ -264,6 +263,7 @@ def arguments():
                      "none of which the index has: a file, or a list such as "
                      "3,17,20-30 (default: the names in a file of "
                      "fingerprints, and the ids that follow the index's)")
+    add_packed_for_index(sub)
     add_fingerprint(sub)
 
     sub = command("update", run_update,
@@ -274,6 +274,7 @@ def arguments():
                      help="the id or name of each vector, in the same order: a "
                      "file, or a list such as 3,17,20-30 (default: the names "
                      "in a file of fingerprints)")
+    add_packed_for_index(sub)
     add_fingerprint(sub)
     sub.add_argument("--upsert", action="store_true",
                      help="add the vectors whose ids the index does not have "
@@ -362,36 +363,47 @@ def add_changes(sub):
                      "the first one as it is")
 
 
+PACKED = "bytes (uint8) in the file are packed bits, as numpy.packbits makes"
+
+
 def add_packed(sub):
     """Options that tell what bytes are; needed under jaccard and dice."""
     either = sub.add_mutually_exclusive_group()
+    either.add_argument("--packed", action="store_true", help=PACKED)
     either.add_argument(
-        "--packed", action="store_true",
-        help="bytes (uint8) in the file are packed bits, as numpy.packbits makes")
-    add_counts(either)
-
-
-def add_counts(sub):
-    sub.add_argument(
+        "--bits", type=number(int, 1), metavar="N",
+        help="bytes in the file are N packed bits each, if these do not fill "
+        "the bytes; files of fingerprints tell their number")
+    either.add_argument(
         "--counts", action="store_true",
-        help="bytes (uint8) in the file are counts; the default for all kernels "
-        "but jaccard and dice")
+        help="bytes (uint8) in the file are counts; the default except under "
+        "jaccard, dice and CWS")
+
+
+def add_packed_for_index(sub):
+    """An option of commands on an index, which tells the number of bits."""
+    sub.add_argument(
+        "--packed", action="store_true",
+        help=f"{PACKED}; the default for indexes of packed bits")
 
 
 def add_fingerprint(sub, default="that of the index"):
     sub.add_argument(
-        "--format", choices=("fps", "smi"),
-        help="read fingerprints (fps) or SMILES (smi) from standard input, which "
-        "is given as -")
+        "--format", choices=WITH_NAMES,
+        help="read fingerprints (fps), SMILES (smi) or records of molecules (sdf) "
+        "from standard input, which is given as -")
     sub.add_argument(
         "--fingerprint", metavar="TYPE",
         help="type of fingerprints, such as morgan2:2048, rdkit:2048 or maccs; "
-        f"for SMILES, what to compute (default: {default}), and for .fps files "
-        "in place of the type in the file")
+        f"for SMILES and .sdf files, what to compute (default: {default}), and "
+        "for .fps files in place of the type in the file")
+    sub.add_argument(
+        "--name-property", metavar="NAME",
+        help="property in an .sdf file that has the names (default: the titles)")
     sub.add_argument(
         "--skip-errors", action="store_true",
-        help="skip lines with errors in a file of fingerprints, and report how "
-        "many they are")
+        help="skip lines and records with errors in a file of fingerprints, and "
+        "report how many they are")
 
 
 def add_mmap(sub):
@@ -410,25 +422,10 @@ def add_parameters(sub):
 
 # ------------------------------------------------------------- commands
 
-def set_all(index, parameters):
-    for name, value in parameters:
-        set_index_parameter(index, name, value)
-
-
 def run_recommend(args):
-    def read(file):
-        if is_fingerprint_file(file):
-            found = read_fingerprints(file, args.fingerprint, args.skip_errors)
-            tell_skipped(found.skipped)
-            return found.codes, found.bits
-        x = vectors_of(file)
-        if not packed:
-            check_bytes(args, x, file)
-        return as_bits(x, file) if packed else x, packed
-
-    packed = args.packed or is_fingerprint_file(args.vectors)
-    x, packed = read(args.vectors)
-    queries = None if args.queries is None else read(args.queries)[0]
+    x, packed, _ = rows_given(args, args.vectors, packed_given(args))
+    queries = (None if args.queries is None
+               else rows_given(args, args.queries, packed)[0])
     try:
         found = recommend(
             x, args.kernel, args.recall, k=args.k, queries=queries, n=args.n,
@@ -479,8 +476,6 @@ def run_build(args):
 def built_of_vectors(args):
     """Builds and writes an index. Returns it, and its names or None."""
     path, part = file_and_part(args.vectors)
-    metric = (faiss.METRIC_L2 if args.metric == "l2"
-              else faiss.METRIC_INNER_PRODUCT)
     given, ids, names = given_for_build(args), None, None
     if given is not None and is_names(given):
         names = Names()
@@ -488,10 +483,15 @@ def built_of_vectors(args):
     elif given is not None:
         ids = np.asarray(given.ids, dtype="int64")
     index = build_from(
-        path, args.string, args.memory, args.output, part, args.exact, metric,
-        args.train, args.seed, dict(args.parameter), not args.quiet, ids, names,
-        False if args.counts else None)
+        path, args.string, args.memory, args.output, part, args.exact,
+        metric_of(args), args.train, args.seed, dict(args.parameter),
+        not args.quiet, ids, names, packed_given(args))
     return index, names
+
+
+def metric_of(args):
+    return (faiss.METRIC_L2 if args.metric == "l2"
+            else faiss.METRIC_INNER_PRODUCT)
 
 
 def given_for_build(args):
@@ -501,7 +501,7 @@ def given_for_build(args):
         given = ids_or_names_given(args.ids, None)
         check_count(given, args, number_of_vectors(args.vectors))
         return given
-    if not swig._is_string_for_codes(args.string):
+    if not (packed_given(args) or swig._is_string_for_codes(args.string)):
         return None
     names = names_of_packed(args.vectors, number_of_vectors(args.vectors))
     return None if names is None else checked_names(Ids(names, args.vectors))
@@ -522,113 +522,12 @@ def built_of_fingerprints(args):
                 else (np.asarray(given.ids, dtype="int64"), None))
 
     index, names, skipped = build_from_fingerprints(
-        args.vectors, args.string, args.output, args.fingerprint,
-        args.skip_errors, ids, args.memory, args.train, args.seed,
-        dict(args.parameter), not args.quiet)
+        args.vectors, args.string, args.output, reading(args), ids, args.memory,
+        args.train, args.seed, dict(args.parameter), not args.quiet, args.exact,
+        metric_of(args))
     write_with_names(index, args.output, names)
-    for line in skipped.lines():
-        print(line, file=sys.stderr)
+    report(skipped)
     return index, names
-
-
-def run_search(args):
-    if args.k is not None and args.radius is not None:
-        raise UsageError("-k and --radius exclude each other; --threshold "
-                         "may be combined with -k")
-    shards = None  # a ShardedIndex finds the same as one index
-    if os.path.isdir(args.index):
-        shards = shards_of(args.index, args.mmap)
-        index, names = shards.to_faiss(), None
-    else:
-        index, names = index_and_names(args.index, args.mmap)
-    queries, query_names = vectors_and_names(args, index, names, args.queries)
-    check_results_file(args.output, args.index, args.queries, args.filter)
-    radius = radius_of(args, index)
-    if shards is None:
-        set_all(index, args.parameter)
-    else:
-        for name, value in args.parameter:
-            shards.set_parameter(name, value)
-    searched = index if shards is None else shards
-    filter = filter_given(args, index, names)
-    stopwatch = Stopwatch()
-    with naming(args.queries):
-        arrays = found_by(searched, queries, args.k, radius, filter)
-    seconds = stopwatch.seconds
-    if isinstance(index, faiss.IndexBinary):  # FAISS returns floats for ranges
-        arrays["D"] = arrays["D"].astype("int32")
-    arrays = with_values_and_names(
-        arrays, searched, queries, names, query_names)
-    columns, rows = table_of(searched, arrays)
-    if args.output is not None:
-        write_results(args.output, arrays, columns, rows)
-    if args.json:
-        print(json.dumps({"seconds": seconds, **(
-            {} if args.output is not None else as_lists(arrays))}))
-        return 0
-    if args.output is None and (names is not None or query_names is not None):
-        write_table(sys.stdout, columns, rows, "\t")
-    elif args.output is None:
-        print("\n".join(lines_of(queries.shape[0], rows)))
-    print(f"{counted(queries.shape[0], 'query', 'queries')} in {seconds:.3f} s",
-          file=sys.stderr)
-    return 0
-
-
-def found_by(searched, queries, k, radius, filter):
-    """The results of a search for the k nearest, within a radius, or both."""
-    if radius is not None and k is None:
-        lims, D, I = searched.range_search(queries, radius, **filter)
-        return {"lims": lims, "D": D, "I": I}
-    D, I = searched.search(queries, k or 10, **filter)
-    if radius is not None:
-        is_beyond = D >= radius
-        I[is_beyond], D[is_beyond] = -1, np.iinfo("int32").max
-    return {"D": D, "I": I}
-
-
-def radius_of(args, index):
-    """The radius of a search by --radius or --threshold; otherwise None."""
-    radius = args.radius
-    if args.threshold is not None:
-        if not is_scaled(index):
-            raise UsageError("--threshold is for indexes with BKFlat; --radius "
-                             "is a distance of any index")
-        return swig.IndexBinaryFlatKernel.distance(args.threshold) + 1
-    if radius is None or not isinstance(index, faiss.IndexBinary):
-        return radius
-    if not (radius.is_integer() and abs(radius) < 2**31):
-        hint = (f"; --threshold {radius:g} finds kernel values"
-                if 0 < radius < 1 and is_scaled(index) else "")
-        raise UsageError(f"the radius is {radius:g}, expected an integer below "
-                         f"2^31, as distances of this index are{hint}")
-    return int(radius)
-
-
-def is_scaled(index):
-    """Whether distances are integers that tell kernel values exactly."""
-    return swig._distance_kind(part_that_compares(index)) == "scaled"
-
-
-def filter_given(args, index, names):
-    """The arguments of a search with --filter."""
-    if args.filter is None:
-        return {}
-    if os.path.isdir(args.index):
-        raise UsageError("--filter is for an index in a file, but "
-                         f"{args.index} is a folder")
-    check_class(index, args.index)
-    given = ids_or_names_given(args.filter, names, read_filter, are_known=True)
-    if not is_names(given):
-        return {"filter": given.ids}
-    check_has_names(args.index, names, given)
-    there = known_names(names, given.ids)
-    if len(there) < len(given.ids):
-        missing = len(given.ids) - len(there)
-        print(f"{counted(missing, 'name')} in {given.name} "
-              f"{'is' if missing == 1 else 'are'} not in the index",
-              file=sys.stderr)
-    return {"filter": names.ids(there)}
 
 
 def tree(index):
@@ -748,24 +647,30 @@ def keep_values(space, parameters):
                 break
 
 
-def run_bench(args):
-    index = index_of(args.index)
-    if not isinstance(index, faiss.Index):
-        raise UsageError("bench takes an index of float vectors")
-    x, queries = (vectors_for(index, vectors_of(file), file)
-                  for file in (args.vectors, args.queries))
+def truth_for(args, index, x, queries):
+    """The exact neighbours of the queries of bench."""
+    if takes_packed_bits(index):
+        return TruthOfBits(
+            index.d, as_bit_kernel(args.kernel), x, queries, args.k)
     for file, array in ((args.vectors, x), (args.queries, queries)):
         check_vectors(
             as_kernel(args.kernel), array, file, range(array.shape[0]))
+    return Truth(trained_kernel(args.kernel, x), x, queries, args.k,
+                 index.metric_type)
+
+
+def run_bench(args):
+    index, names = index_and_names(args.index)
+    x, queries = (as_dense(vectors_and_names(args, index, names, file)[0])
+                  for file in (args.vectors, args.queries))
     n, nq = x.shape[0], queries.shape[0]
     if n != index.ntotal:
         raise VectorFileError(f"{args.vectors}: {n:,} vectors, the index "
                               f"has {index.ntotal:,}")
     if args.k > n:
         raise UsageError(f"k is {args.k:,}, the index has {n:,} vectors")
-    set_all(index, args.parameter)
-    truth = Truth(trained_kernel(args.kernel, x), x, queries, args.k,
-                  index.metric_type)
+    set_all(index, dict(args.parameter))
+    truth = truth_for(args, index, x, queries)
     space = ParameterSpace()
     space.initialize(index)
     space.verbose = 0

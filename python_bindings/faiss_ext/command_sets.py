@@ -11,29 +11,21 @@ import numpy as np
 from .arguments import counted
 from .clusters import butina_clusters
 from .command_files import (
-    as_bits, check_bytes, check_results_file, naming, tell_skipped, vectors_of)
+    check_results_file, naming, packed_given, rows_given)
 from .duplicates import found_pairs, near_duplicate_groups
-from .fingerprint_files import is_fingerprint_file, read_fingerprints
 from .picks import maxmin_picks
 from .progress import show_progress
-from .result_files import as_lists, write_results
+from .result_files import as_lists, write_results, write_table
 from .sources import as_floats
 from .timing import Stopwatch
 
 
 def rows_to_compare(args):
-    """The vectors of a file, False or True if they are packed bits or their
-    number of bits, and their names or None."""
+    """The vectors of a file, whether they are packed bits or their number, and
+    their names or None."""
     check_results_file(args.output, args.vectors)
-    if is_fingerprint_file(args.vectors):
-        read = read_fingerprints(
-            args.vectors, args.fingerprint, args.skip_errors)
-        tell_skipped(read.skipped)
-        return read.codes, read.bits, read.names
-    x = vectors_of(args.vectors)
-    check_bytes(args, x, args.vectors)
-    return (as_bits(x, args.vectors) if args.packed
-            else as_floats(x, args.vectors)), args.packed, None
+    x, packed, names = rows_given(args, args.vectors, packed_given(args))
+    return x if packed else as_floats(x, args.vectors), packed, names
 
 
 def run_duplicates(args):
@@ -105,9 +97,12 @@ def show_results(args, names, arrays, about, counts, columns, rows, note=""):
             counts if args.output is not None else as_lists(arrays))}))
         return 0
     if args.output is None:
-        for row in rows:
-            print(*(f"{a:.7g}" if isinstance(a, np.floating) else a
-                    for a in row), sep=" " if names is None else "\t")
+        rows = ([f"{a:.7g}" if isinstance(a, np.floating) else a for a in row]
+                for row in rows)
+        if names is not None:
+            write_table(sys.stdout, columns, rows, "\t")
+        for row in rows:  # without names, numbers alone
+            print(*row)
     (noun, n), = counts.items()
     print(f"{counted(n, noun[:-1])} of {counted(about['n'], 'vector')} in "
           f"{about['seconds']:.3f} s{note}", file=sys.stderr)

@@ -3,10 +3,9 @@
 
 import os
 
-from .fingerprint_files import is_smiles_file, read_fingerprints
+from .fingerprint_files import fingerprint_batches, is_molecule_file
 from .molecules import bits_of, canonical
 from .name_files import read_names
-from .out_of_core import takes_packed_bits
 from .vector_files import VectorFileError
 
 
@@ -20,14 +19,14 @@ def fingerprint_of(names):
     return None if names is None else names.about.get("fingerprint")
 
 
-def fingerprints_for(index, names, path, fingerprint=None, skip_errors=False):
-    """Reads fingerprints for an index: of its number of bits, and of the type
-    that its file tells."""
-    if not takes_packed_bits(index):
-        raise VectorFileError(f"{path}: the index takes vectors, and not "
-                              "fingerprints of packed bits")
+def fingerprints_for(width, names, path, fingerprint, **others):
+    """Yields fingerprints for an index in batches: of the number of bits that
+    it takes, and of the type that its file tells.
+
+    others : other arguments of `fingerprint_batches`
+    """
     stored = fingerprint_of(names)
-    if fingerprint is None and is_smiles_file(path):
+    if fingerprint is None and is_molecule_file(path):
         if stored is None or bits_of(stored) is None:
             raise VectorFileError(
                 f"{path}: the type of the fingerprints in the index is not "
@@ -35,18 +34,18 @@ def fingerprints_for(index, names, path, fingerprint=None, skip_errors=False):
                 "--fingerprint")
         fingerprint = stored
     try:
-        read = read_fingerprints(path, fingerprint, skip_errors)
+        for read in fingerprint_batches(path, fingerprint, **others):
+            if are_different(stored, read.type, fingerprint):
+                raise VectorFileError(f"{path}: fingerprints of type "
+                                      f"{read.type!r}, the index has {stored!r}")
+            if read.bits != width:
+                raise VectorFileError(f"{path}: fingerprints of {read.bits:,} "
+                                      f"bits, the index takes {width:,}")
+            yield read
     except VectorFileError:
         raise
     except ValueError as error:  # of a type
         raise VectorFileError(f"{path}: {error}") from None
-    if are_different(stored, read.type, fingerprint):
-        raise VectorFileError(f"{path}: fingerprints of type {read.type!r}, "
-                              f"the index has {stored!r}")
-    if read.bits != index.d:
-        raise VectorFileError(f"{path}: fingerprints of {read.bits:,} bits, "
-                              f"the index takes {index.d:,}")
-    return read
 
 
 def are_different(stored, type, fingerprint):

@@ -3,6 +3,7 @@
 
 import csv
 import io
+import itertools
 
 import numpy as np
 
@@ -34,9 +35,13 @@ def write_results(output, arrays, columns, rows):
 
 def write_table(file, columns, rows, separator):
     """Writes a line of names of columns, and then the rows."""
-    writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
+    write_rows(file, itertools.chain([columns], rows), separator)
+
+
+def write_rows(file, rows, separator):
+    """Writes rows. Words with the separator, quotes or ends of lines get
+    quotes."""
+    csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)
 
 
 def as_lists(arrays):

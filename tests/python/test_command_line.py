@@ -16,7 +16,8 @@ import faiss_ext
 import numpy as np
 import pytest
 from faiss_ext import name_files, timing
-from faiss_ext.command_line import index_of, main
+from faiss_ext.command_files import index_of
+from faiss_ext.command_line import main
 from faiss_ext.files import replacing
 
 from helpers import BASE, COUNTS, QUERIES, X, made

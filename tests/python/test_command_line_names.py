@@ -13,7 +13,8 @@ import faiss_ext
 import numpy as np
 import pytest
 from faiss_ext import fingerprint_builds
-from faiss_ext.command_line import index_of, main
+from faiss_ext.command_files import index_of
+from faiss_ext.command_line import main
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from helpers import COUNTS, X
@@ -72,7 +73,7 @@ def names_in(path="base.index"):
 @pytest.mark.filterwarnings("ignore")
 def test_an_index_of_fingerprints_is_built_as_in_python(run, tmp_path, monkeypatch, string):
     monkeypatch.setattr(fingerprint_builds, "fingerprint_batches",
-                        lambda *args: faiss_ext.fingerprint_batches(*args, batch=7))
+                        lambda *args, **others: faiss_ext.fingerprint_batches(*args, **others, batch=7))
     _, out, err = built(run, range(50), string)
     assert "50 vectors of 64 bits, with names" in out and err == ""
     np.save("base.npy", BITS[:50])
@@ -271,8 +272,8 @@ def test_fingerprints_and_indexes_from_pipes(run):
     done = piped(base, "duplicates", "-", "--format", "fps", "--threshold", 0.4, "--quiet")
     assert done.stdout.decode() == run("duplicates", "base.fps", "--threshold", 0.4, "--quiet")[1]
     for data, words, status, message in (
-            (queries + b"zz\tx\n", ("search", "base.index", "-", "--format", "fps"), 1, b"/dev/stdin.fps: line "),
-            (b"", ("search", "base.index", "-", "--format", "fps"), 1, b"/dev/stdin.fps: it has no fingerprints"),
+            (queries + b"zz\tx\n", ("search", "base.index", "-", "--format", "fps"), 1, b"standard input (fps): line "),
+            (b"", ("search", "base.index", "-", "--format", "fps"), 1, b"standard input (fps): it has no fingerprints"),
             (b"", ("search", "base.index", "queries.fps", "--format", "fps"), 2, b"give one of the files as -"),
             (queries, ("add", "base.index", "-"), 2, b"- is not a file: only fingerprints and SMILES are read from standard input, with --format"),
             (queries, ("search", "base.index", "-"), 2, b"with --format"),
@@ -282,6 +283,34 @@ def test_fingerprints_and_indexes_from_pipes(run):
         assert done.returncode == status and message in done.stderr, done.stderr
 
 
+def test_results_come_as_lines_come_in(run):
+    """The end of standard input has not come when the first results are read."""
+    built(run)
+    fps("queries.fps", [3, 55, 9])
+    lines = open("queries.fps", "rb").read().splitlines(keepends=True)
+    expected = run("search", "base.index", "queries.fps", "-k", 3)[1].splitlines()
+    with subprocess.Popen([sys.executable, "-m", "faiss_ext", "search", "base.index", "-", "--format", "fps", "-k", "3"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as process:
+        def sent(data, n):
+            process.stdin.write(data)
+            process.stdin.flush()
+            return [process.stdout.readline().decode().rstrip("\n") for _ in range(n)]
+        assert sent(b"".join(lines[:-2]) + lines[-2][:5], 4) == expected[:4]  # with a part of the next line
+        assert sent(lines[-2][5:], 3) == expected[4:7]
+        out, err = process.communicate(lines[-1].rstrip(b"\n"))
+    assert out.decode().splitlines() == expected[7:] and b"3 queries in " in err and process.returncode == 0
+    many = b"".join(lines[:-3]) + b"".join(line.replace(b"\t", f"\t{i} ".encode()) for i in range(4000) for line in lines[-3:])
+    done = piped(many + b"zz\tbad\n", "search", "base.index", "-", "--format", "fps", "-k", 1, "--skip-errors")
+    assert len(table(done.stdout.decode())) == 12001 and done.stderr.startswith(b"1 line skipped:\n  standard input (fps): line 12"), done.stderr
+    assert done.returncode == 0 and done.stderr.endswith(b" s\n") and b"12,000 queries in " in done.stderr
+    done = piped(many + b"zz\tbad\n", "search", "base.index", "-", "--format", "fps", "-k", 1)
+    assert done.returncode == 1 and len(table(done.stdout.decode())) <= 12001
+    for words in (("--json",), ("-o", "found.tsv")):
+        done = piped(b"".join(lines), "search", "base.index", "-", "--format", "fps", "-k", 3, *words)
+        assert done.returncode == 0, done.stderr
+    assert open("found.tsv").read().splitlines() == expected
+
+
 def test_molecules_from_a_pipe(run):
     pytest.importorskip("rdkit")
     data = b"CCO ethanol\nCC(=O)Oc1ccccc1C(=O)O aspirin\n"
@@ -289,6 +318,54 @@ def test_molecules_from_a_pipe(run):
     assert done.returncode == 0 and names_in().about == {"fingerprint": "morgan2:128"}, done.stderr
     done = piped(data, "search", "base.index", "-", "--format", "smi", "-k", 1)
     assert table(done.stdout.decode())[1:] == [["ethanol", "ethanol", "1"], ["aspirin", "aspirin", "1"]]
+    from rdkit import Chem
+    records = b"".join(f"{name}\n{Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)).partition(chr(10))[2]}>  <ID>\nid {name}\n\n$$$$\n".encode()
+                       for smiles, name in (line.split() for line in data.decode().splitlines()))
+    for words, front in (((), ""), (("--name-property", "ID"), "id ")):
+        done = piped(records, "search", "base.index", "-", "--format", "sdf", "-k", 1, *words)
+        assert table(done.stdout.decode())[1:] == [[front + "ethanol", "ethanol", "1"], [front + "aspirin", "aspirin", "1"]]
+    done = piped(records + b"bad\n$$$$\n", "add", "base.index", "-", "--format", "sdf", "--name-property", "ID", "--skip-errors")
+    assert done.returncode == 0 and list(names_in())[2:] == ["id ethanol", "id aspirin"] and b"standard input (sdf): record 3: invalid molecule" in done.stderr
+
+
+@pytest.mark.parametrize("string", ["KFlat(jaccard)", "KFlat(jaccard,store=sparse)", "CWS64,BFlat", "CWS64,BFlat,Refine(KFlat(jaccard))",
+                                    "IDMap2,KFlat(jaccard)", "KPCA4(jaccard,p=40),Flat", "PCA4,Flat", "CWS64,BFlat,Refine(BKFlat(jaccard))"])
+@pytest.mark.parametrize("bits", [64, 61])
+def test_packed_bits_for_all_indexes(run, string, bits):
+    """An index of vectors takes packed bits as vectors of zeros and ones."""
+    codes = BITS & np.packbits(np.arange(64) < bits)
+    dense = np.unpackbits(codes, axis=1, count=bits).astype("float32")
+    names = NAMES[:50]
+    faiss_ext.write_fps("base.fps", codes[:50], names, bits, "mine")
+    np.savez("base.npz", codes=codes[:50], names=names)
+    np.save("base.npy", codes[:50])
+    np.save("dense.npy", dense[:50])
+    faiss_ext.write_fps("queries.fps", codes[50:], NAMES[50:], bits)
+    np.save("queries.npy", codes[50:])
+    takes_codes = string.endswith("BKFlat(jaccard))")
+    index = (faiss_ext.index_binary_factory if takes_codes else faiss.index_factory)(bits, string)
+    index.train(codes[:50] if takes_codes else dense[:50])
+    index.add(codes[:50] if takes_codes else dense[:50])
+    D, I = index.search(codes[50:] if takes_codes else dense[50:], 4)
+
+    for file, words in (("base.fps", ()), ("base.npz", ("--bits", bits)), ("base.npy", ("--packed",) if bits == 64 else ("--bits", bits))):
+        assert run("build", file, string, "-o", "base.index", "--quiet", *words)[0] == 0
+        assert index_of("base.index").d == bits and (file == "base.npy") == (faiss_ext.read_names("base.index") is None)
+        for queries, options in (("queries.fps", ()), ("queries.npy", ("--packed",))):
+            said = json.loads(run("search", "base.index", queries, "-k", 4, "--json", *options)[1])
+            np.testing.assert_allclose(said["D"], D, rtol=1e-5, atol=1e-6)
+            assert np.mean(np.array(said["I"]) == I) > 0.9  # (ties)
+            assert ("names" in said) == (file != "base.npy")
+    if "PCA" in string:
+        return  # FAISS's and those with maps cannot be changed by ids
+    assert run("build", "base.fps", string, "-o", "base.index", "--quiet")[0] == 0
+    status, out, err = run("add", "base.index", "queries.fps")
+    assert status == 0 and names_in().of([50, 59]).tolist() == [NAMES[50], NAMES[59]], err
+    assert run("update", "base.index", "queries.npy", "--packed", "--ids", "names.txt")[0] == 1
+    np.savez("new.npz", codes=codes[50:52], names=NAMES[:2])
+    assert run("update", "base.index", "new.npz", "--packed")[1].startswith("base.index: 2 replaced")
+    said = json.loads(run("search", "base.index", "queries.fps", "-k", 2, "--json")[1])
+    assert {NAMES[0], NAMES[50]} == set(said["names"][0])
 
 
 def test_names_that_look_like_ids(run):
@@ -390,14 +467,24 @@ def test_lines_with_errors(run, tmp_path):
     (("remove", "plain.index", "--ids", "names.txt"), 1, "names.txt: has names, but plain.index has none"),
     (("search", "plain.index", "base.fps", "--filter", "names.txt"), 1, "names.txt: has names, but plain.index has none"),
     (("update", "base.index", "twice.npy"), 2, "--ids is missing"),
-    (("build", "base.fps", "KFlat(chi2)", "-o", "x.index"), 1, "base.fps: fingerprints need a binary index without a scheme"),
-    (("build", "base.fps", "CWS64,BFlat", "-o", "x.index"), 1, "need a binary index without a scheme"),
+    (("build", "base.fps", "KFlat(chi3)", "-o", "x.index"), 1, "unknown kernel 'chi3'"),
+    (("build", "base.fps", "KFlat(chi2)", "-o", "x.index", "--exact", "file"), 1, "base.fps has packed bits; use exact=\"memory\" (--exact memory)"),
+    (("build", "twice.npy", "KFlat(jaccard)", "-o", "x.index"), 1, "twice.npy: has bytes (uint8), which may be packed bits or counts; give packed=True or packed=False (--packed or --counts)"),
+    (("build", "twice.npy", "CWS64,BFlat", "-o", "x.index"), 1, "may be packed bits or counts"),
+    (("build", "twice.npy", "BKFlat(jaccard)", "-o", "x.index", "--counts"), 1, "BKFlat(jaccard) takes packed bits, uint8, got packed=False (--counts)"),
+    (("build", "twice.npy", "BKFlat(jaccard)", "-o", "x.index", "--bits", 56), 1, "packed is 56, a number of bits, but rows of 8 bytes have 57 to 64"),
+    (("build", "x.npy", "KFlat(chi2)", "-o", "x.index", "--packed"), 1, "packed=True (--packed) takes packed bits, uint8, got float32"),
+    (("build", "twice.npy", "KFlat(chi2)", "-o", "x.index", "--packed", "--counts"), 2, "not allowed with"),
     (("build", "base.fps", "BKFlat(jaccart)", "-o", "x.index"), 1, "jaccart"), (("build", "base.fps", "BKFlat(jaccard)", "-o", "base.fps"), 2, "would overwrite"),
     (("build", "base.fps", "BKFlat(jaccard)", "-o", "x.index", "--ids", "names.txt"), 1, "names.txt: 2 names, but base.fps has 50 vectors"),
     (("build", "base.fps", "BKFlat(jaccard)", "-o", "gone/x.index"), 1, "there is no folder"),
     (("build", "gone.fps", "BKFlat(jaccard)", "-o", "x.index"), 1, "gone.fps: cannot be read"),
     (("build", "twice.npy", "BKFlat(jaccard)", "-o", "x.index", "--ids", "twice.txt"), 1, "line 2: the name 'a' occurs twice"),
-    (("search", "vectors.index", "base.fps"), 1, "base.fps: the index takes vectors, and not fingerprints"),
+    (("search", "vectors.index", "wide.fps"), 1, "wide.fps: fingerprints of 128 bits, the index takes 64"),
+    (("search", "vectors.index", "x.npy", "--packed"), 1, "x.npy: --packed expects packed bits, uint8, got float32"),
+    (("search", "vectors.index", "twice.npy"), 1, "twice.npy: vectors of 8 components, the index takes 64; --packed takes bytes for packed bits"),
+    (("search", "vectors.index", "wide.npy", "--packed"), 1, "wide.npy: codes of 128 bits, the index takes 64"),
+    (("search", "base.index", "base.fps", "--name-property", "ID"), 1, "base.fps has no properties, only .sdf files have some"),
     (("search", "plain.index", "a.smi"), 1, "a.smi: the type of the fingerprints in the index is not known; give --fingerprint"),
     (("search", "damaged.index", "base.fps"), 1, "damaged.index: the names behind the index are truncated or damaged"),
     (("info", "damaged.index"), 1, "damaged.index: the names behind the index are truncated or damaged")])
@@ -484,10 +571,11 @@ def test_duplicates_have_names(run, words):
     plain = run("duplicates", "base.npy", "--packed", "--threshold", 0.4, "--quiet", *words)
     expected = [line.split() for line in plain[1].splitlines()]
     named = [[NAMES[int(i)], NAMES[int(j)], *rest] for i, j, *rest in expected]
-    assert status == 0 and [line.split("\t") for line in out.splitlines()] == named and len(named) > 3
+    titles = ["vector", "group"] if words else ["i", "j", "value"]
+    assert status == 0 and table(out) == [titles, *named] and len(named) > 3
     assert run("duplicates", "base.fps", "--threshold", 0.4, "--quiet", *words, "-o", "found.tsv")[0] == 0
     rows = table(open("found.tsv", encoding="utf-8").read())
-    assert rows[0] == (["vector", "group"] if words else ["i", "j", "value"]) and [row[:2] for row in rows[1:]] == [row[:2] for row in named]
+    assert rows[0] == titles and [row[:2] for row in rows[1:]] == [row[:2] for row in named]
     assert run("duplicates", "base.fps", "--threshold", 0.4, "--quiet", *words, "-o", "found.npz")[0] == 0
     assert np.load("found.npz")["names"].tolist() == NAMES[:50]
 
@@ -501,7 +589,7 @@ def test_clusters_have_names(run, kernel):
     assert 1 < len(clusters) < 50
     expected = [[name, str(label), cluster[0]] for label, cluster in enumerate(clusters) for name in cluster]
     status, out, err = run(*words)
-    assert status == 0 and out.splitlines() == ["\t".join(row) for row in expected] and f"{len(clusters)} clusters of 50 vectors" in err
+    assert status == 0 and table(out) == [["vector", "cluster", "centre"], *expected] and f"{len(clusters)} clusters of 50 vectors" in err
     assert run(*words, "-o", "found.tsv")[0] == 0
     assert table(open("found.tsv", encoding="utf-8").read()) == [["vector", "cluster", "centre"], *expected]
     assert run(*words, "-o", "found.npz")[0] == 0
@@ -521,7 +609,7 @@ def test_picks_have_names(run):
     for words, options in (((), {}), (("--seed", 7), {"seed": 7}), (("--first", 4, "--kernel", "dice"), {"first": 4, "kernel": "dice"})):
         picks, values = faiss_ext.maxmin_picks(BITS[:50], 8, packed=True, names=NAMES[:50], **options)
         status, out, err = run("picks", "base.fps", 8, *words, "--quiet")
-        assert status == 0 and [line.split("\t") for line in out.splitlines()] == [[n, f"{v:.7g}"] for n, v in zip(picks, values)] and "8 picks of 50 vectors" in err
+        assert status == 0 and table(out) == [["vector", "similarity"], *([n, f"{v:.7g}"] for n, v in zip(picks, values))] and "8 picks of 50 vectors" in err
     assert run("picks", "base.fps", 8, "--quiet", "-o", "found.tsv")[0] == 0
     rows = table(open("found.tsv", encoding="utf-8").read())
     assert rows[0] == ["vector", "similarity"] and len(rows) == 9
@@ -532,6 +620,20 @@ def test_picks_have_names(run):
                                    (("base.fps", 3, "--kernel", "russellrao"), 1, "varies"), (("base.fps", 3, "-o", "x.txt"), 2, "must be an .npz, .csv or .tsv file")):
         found = run("picks", *words, "--quiet")
         assert found[0] == status and message in found[2] and "Traceback" not in found[2]
+
+
+def test_numbers_of_bits(run):
+    """hamming depends on them."""
+    codes = BITS & np.packbits(np.arange(64) < 61)
+    np.save("base.npy", codes[:20])
+    same = (np.unpackbits(codes[:20], axis=1)[:, None] == np.unpackbits(codes[:20], axis=1)).sum(axis=2) - 3
+    i, j = np.triu_indices(20, 1)
+    value = np.sort(same[i, j])[-5] / 61
+    pairs = json.loads(run("duplicates", "base.npy", "--kernel", "hamming", "--bits", 61, "--threshold", value - 1e-6, "--missed", 0, "--quiet", "--json")[1])
+    assert sorted(map(tuple, pairs["pairs"])) == [(a, b) for a, b in zip(i, j) if same[a, b] / 61 >= value - 1e-6]
+    np.testing.assert_allclose(pairs["values"], [same[a, b] / 61 for a, b in pairs["pairs"]], atol=1e-6)
+    assert "packed is 50, a number of bits" in run("duplicates", "base.npy", "--bits", 50)[2]
+    assert run("duplicates", "base.npy", "--bits", 61, "--counts")[0] == 2
 
 
 def test_molecules(run, tmp_path):
@@ -551,7 +653,7 @@ def test_molecules(run, tmp_path):
     assert "new.smi: line 2: invalid SMILES 'XX'" in run("add", "m.index", "new.smi")[2]
     status, out, err = run("add", "m.index", "new.smi", "--skip-errors")
     assert status == 0 and "1 added" in out and "1 line skipped" in err and "ethylamine" in names_in("m.index")
-    assert run("duplicates", "m.smi", "--threshold", 0.99)[1] == ""
+    assert run("duplicates", "m.smi", "--threshold", 0.99)[1] == "i\tj\tvalue\n"
 
 
 CHEMFP = "RDKit-Morgan/1 radius=2 fpSize=64 useFeatures=0 useChirality=0 useBondTypes=1"
@@ -608,6 +710,46 @@ def test_recommendations_for_packed_bits(run):
     np.save("floats.npy", BITS.astype("float32"))
     status, _, err = run("recommend", "floats.npy", "jaccard", "--packed", "--quiet")
     assert status == 1 and "floats.npy: --packed expects bytes of packed bits" in err
+
+
+def test_recommended_strings_can_be_built(run):
+    """BHNSW, BIVF and BFlat, which take only multiples of 8 bits, are not among them."""
+    rng = np.random.default_rng(5)
+    x = np.packbits(rng.random((40, 13)) < 0.3, axis=1)[rng.integers(0, 40, 2500)]
+    np.save("base.npy", x)
+    status, out, err = run("recommend", "base.npy", "jaccard", "--bits", 13, "--quiet", "--json", "--threads", 1, "--sample", 2500)
+    said = json.loads(out)
+    assert status == 0 and len(said["tried"]) > 1 and all("multiple of 8" in why for why in said["impossible"].values()), err
+    for tried in said["tried"]:
+        assert run("build", "base.npy", tried["string"], "--bits", 13, "-o", "x.index", "--quiet")[0] == 0 and index_of("x.index").d == 13
+
+
+@pytest.mark.parametrize("string, kernel, words", [
+    ("BKFlat(jaccard)", "jaccard", ()), ("BFlat", "jaccard", ()), ("BIVF4", "dice", ("--settings", 4)), ("BHNSW8,BKFlat(jaccard)", "jaccard", ("--settings", 4)),
+    ("CWS64,BFlat", "jaccard", ("--packed",)), ("KFlat(jaccard)", "jaccard", ("--packed",))])
+@pytest.mark.filterwarnings("ignore")
+def test_bench_of_packed_bits(run, string, kernel, words):
+    fps("base.fps", range(50))
+    np.save("base.npy", BITS[:50])
+    np.save("queries.npy", BITS[50:])
+    assert run("build", "base.fps", string, "-o", "base.index", "--quiet")[0] == 0
+    status, out, err = run("bench", "base.index", "base.npy", "queries.npy", kernel, "-k", 5, "--json", *words)
+    rows = json.loads(out)
+    assert status == 0 and rows and all(row["queries_per_second"] > 0 for row in rows), err
+    values = K[50:, :50]
+    least = np.sort(values)[:, -5:-4]  # a value as large as the fifth counts
+    index = index_of("base.index")
+    bits = np.unpackbits(BITS[50:], axis=1).astype("float32")
+    for row in rows:
+        for setting in filter(None, row["parameters"].split(",")):
+            name, value = setting.split("=")
+            faiss_ext.set_index_parameter(index, name, float(value))
+        I = index.search(bits if words == ("--packed",) else BITS[50:], 5)[1]
+        reached = (np.take_along_axis(values, I, axis=1) >= least - 1e-6) & (I >= 0)
+        assert row["recall"] == pytest.approx(reached.mean(), abs=1e-6)
+    assert run("bench", "base.index", "base.fps", "queries.npy", kernel, "-k", 5, *words)[0] == 0
+    status, _, err = run("bench", "base.index", "queries.npy", "base.npy", kernel, *words)
+    assert status == 1 and "queries.npy: 10 vectors, the index has 50" in err
 
 
 @pytest.mark.parametrize("string", ["BHNSW8,BKFlat(jaccard)", "BFlat,Refine(BKFlat(jaccard))", "IDMap,BKFlat(jaccard)"])
