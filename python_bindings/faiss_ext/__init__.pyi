@@ -77,6 +77,7 @@ __all__ = [
     "MaternKernel",
     "Names",
     "NormalizedKernel",
+    "OverlapKernel",
     "ParameterSpace",
     "PolynomialKernel",
     "Projection",
@@ -157,16 +158,15 @@ class BitKernel:
         self,
         x: ArrayLike,
         y: ArrayLike | None = ...,
-        d: int | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.float32]: ...
     def __call__(
         self,
         x: ArrayLike,
         y: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> float: ...
 
 class Calibration:
@@ -236,14 +236,14 @@ class Kernel:
         x: ArrayLike,
         y: ArrayLike | None = ...,
         *,
-        packed: bool | None = ...,
+        packed: bool | int | None = ...,
     ) -> NDArray[np.float32]: ...
     def __call__(
         self,
         x: ArrayLike,
         y: ArrayLike,
         *,
-        packed: bool | None = ...,
+        packed: bool | int | None = ...,
     ) -> float: ...
 
 class Names:
@@ -449,9 +449,6 @@ class DenseProjection(Projection):
 class DiceBitKernel(BitKernel):
     def __init__(self) -> None: ...
 
-class DiceKernel(Kernel):
-    def __init__(self) -> None: ...
-
 class Field(NamedTuple):
     key: str
     values: str
@@ -478,14 +475,14 @@ class IndexAsymmetricHash(faiss.Index):
     @property
     def hash(self) -> _AnyHash: ...
     def __init__(self, hash: KernelHash, metric: int = ...) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def search(
         self,
@@ -496,7 +493,7 @@ class IndexAsymmetricHash(faiss.Index):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -505,7 +502,7 @@ class IndexAsymmetricHash(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -549,7 +546,7 @@ class IndexAsymmetricHash(faiss.Index):
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -561,21 +558,21 @@ class IndexAsymmetricHash(faiss.Index):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def update_vectors(
         self,
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -590,14 +587,14 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
     def index(self) -> _AnyBinaryIndex: ...
     own_fields: bool
     def __init__(self, index: faiss.IndexBinary) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def reset(self) -> None: ...
@@ -614,7 +611,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -623,7 +620,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -632,7 +629,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -665,7 +662,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         x: ArrayLike,
         k: int = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def reconstruct_batch(
         self,
@@ -677,14 +674,14 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -756,14 +753,14 @@ class IndexBinaryFlatKernel(faiss.IndexBinary):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -838,14 +835,14 @@ class IndexBinaryPermuted(faiss.IndexBinary):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -922,14 +919,14 @@ class IndexBinaryRefineKernel(faiss.IndexBinary):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -944,14 +941,14 @@ class IndexConcurrent(faiss.Index):
     def index(self) -> _AnyIndex: ...
     own_fields: bool
     def __init__(self, index: faiss.Index) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def reset(self) -> None: ...
@@ -970,7 +967,7 @@ class IndexConcurrent(faiss.Index):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -979,7 +976,7 @@ class IndexConcurrent(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -991,7 +988,7 @@ class IndexConcurrent(faiss.Index):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct(
         self,
@@ -1012,7 +1009,7 @@ class IndexConcurrent(faiss.Index):
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def sa_encode(
         self,
@@ -1034,14 +1031,14 @@ class IndexConcurrent(faiss.Index):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -1069,14 +1066,14 @@ class IndexIVFPQ4(faiss.Index):
         M: int = ...,
         metric: int = ...,
     ) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def search(
         self,
@@ -1087,7 +1084,7 @@ class IndexIVFPQ4(faiss.Index):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1096,7 +1093,7 @@ class IndexIVFPQ4(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def make_direct_map(self, on: bool = ...) -> None: ...
     def reconstruct(
@@ -1138,7 +1135,7 @@ class IndexIVFPQ4(faiss.Index):
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -1150,7 +1147,7 @@ class IndexIVFPQ4(faiss.Index):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct_batch(
         self,
@@ -1162,14 +1159,14 @@ class IndexIVFPQ4(faiss.Index):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -1182,10 +1179,10 @@ class IndexIVFPQ4(faiss.Index):
 class JaccardBitKernel(BitKernel):
     def __init__(self) -> None: ...
 
-class JaccardKernel(Kernel):
+class LinearKernel(Kernel):
     def __init__(self) -> None: ...
 
-class LinearKernel(Kernel):
+class OverlapKernel(Kernel):
     def __init__(self) -> None: ...
 
 class ParameterSpace(faiss.ParameterSpace):
@@ -1264,6 +1261,9 @@ class Chi2Kernel(AdditiveKernel):
     def spectrum(self, omega: float) -> float: ...
     def default_period(self, order: int, window: str) -> float: ...
 
+class DiceKernel(OverlapKernel):
+    def __init__(self) -> None: ...
+
 class ExpChi2Kernel(BandwidthKernel):
     def __init__(self, gamma: float = ...) -> None: ...
 
@@ -1339,14 +1339,14 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -1416,14 +1416,14 @@ class IndexBinaryHNSWSIMD(faiss.IndexBinaryHNSW):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -1438,14 +1438,14 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
     index: _AnyBinaryIndex
     id_map: faiss.Int64Vector
     def __init__(self, index: faiss.IndexBinary) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def search(
         self,
@@ -1454,7 +1454,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1463,7 +1463,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1472,7 +1472,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -1514,7 +1514,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         x: ArrayLike,
         k: int = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def reconstruct_batch(
         self,
@@ -1526,14 +1526,14 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -1611,14 +1611,14 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -1634,14 +1634,14 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         hash: KernelHash,
         storage: faiss.IndexBinary,
     ) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def search(
         self,
@@ -1650,7 +1650,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1659,7 +1659,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reset(self) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
@@ -1683,7 +1683,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def train_codes(self, x: ArrayLike) -> None: ...
     def add_codes(self, x: ArrayLike) -> None: ...
@@ -1709,7 +1709,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         x: ArrayLike,
         k: int = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def reconstruct_batch(
         self,
@@ -1721,14 +1721,14 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -1751,14 +1751,14 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         metric: int = ...,
         store: str = ...,
     ) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def search(
         self,
@@ -1769,7 +1769,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1778,7 +1778,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct_n(
         self,
@@ -1812,7 +1812,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -1824,7 +1824,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct(
         self,
@@ -1871,14 +1871,14 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -1892,7 +1892,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
     storage: _AnyIndex
     hnsw: faiss.HNSW
     def __init__(self, storage: IndexFlatKernel, M: int = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -1902,7 +1902,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1911,7 +1911,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1939,7 +1939,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def sa_code_size(self) -> int: ...
     def sa_encode(
@@ -1953,14 +1953,14 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
     def get_distance_computer(self) -> Any: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def assign(
         self,
         x: ArrayLike,
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -1972,7 +1972,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct_batch(
         self,
@@ -1998,14 +1998,14 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -2020,14 +2020,14 @@ class IndexIDTable(faiss.IndexIDMap):
     index: _AnyIndex
     id_map: faiss.Int64Vector
     def __init__(self, index: faiss.Index) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def search(
         self,
@@ -2038,7 +2038,7 @@ class IndexIDTable(faiss.IndexIDMap):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -2047,7 +2047,7 @@ class IndexIDTable(faiss.IndexIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -2059,7 +2059,7 @@ class IndexIDTable(faiss.IndexIDMap):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct(
         self,
@@ -2089,7 +2089,7 @@ class IndexIDTable(faiss.IndexIDMap):
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def sa_encode(
         self,
@@ -2111,14 +2111,14 @@ class IndexIDTable(faiss.IndexIDMap):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -2135,14 +2135,14 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         storage: faiss.IndexBinary,
         metric: int = ...,
     ) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def search(
         self,
@@ -2153,7 +2153,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -2162,7 +2162,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -2206,7 +2206,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -2218,21 +2218,21 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def update_vectors(
         self,
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -2247,14 +2247,14 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
     index: _AnyIndex
     chain: faiss.VectorTransformVector
     def __init__(self, index: faiss.Index) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def search(
         self,
@@ -2265,7 +2265,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -2274,7 +2274,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -2303,7 +2303,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def search_and_reconstruct(
         self,
@@ -2315,7 +2315,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def sa_encode(
         self,
@@ -2338,14 +2338,14 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -2363,8 +2363,8 @@ class IndexRefineKernel(faiss.IndexRefine):
         base_index: faiss.Index,
         refine_index: faiss.Index,
     ) -> None: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def search(
         self,
         x: ArrayLike,
@@ -2374,14 +2374,14 @@ class IndexRefineKernel(faiss.IndexRefine):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def merge_from(
@@ -2415,7 +2415,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def range_search(
         self,
@@ -2424,7 +2424,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -2436,7 +2436,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def sa_encode(
         self,
@@ -2453,14 +2453,14 @@ class IndexRefineKernel(faiss.IndexRefine):
         ids: ArrayLike,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def upsert(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
@@ -2475,6 +2475,9 @@ class IntersectionKernel(AdditiveKernel):
     def signature(self, _lambda: float) -> float: ...
     def spectrum(self, omega: float) -> float: ...
     def default_period(self, order: int, window: str) -> float: ...
+
+class JaccardKernel(OverlapKernel):
+    def __init__(self) -> None: ...
 
 class JensenShannonKernel(AdditiveKernel):
     def __init__(self) -> None: ...
@@ -2504,7 +2507,7 @@ class KernelHash(Transform):
         self,
         x: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.uint8]: ...
     def kernel_value(self, x: ArrayLike, y: ArrayLike) -> float: ...
     def expected_hamming_of_pair(
@@ -2845,14 +2848,14 @@ class _AnyIndex(faiss.Index):
     @property
     def is_trained(self) -> bool: ...
     def __len__(self) -> int: ...
-    def train(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
-    def add(self, x: ArrayLike, *, packed: bool = ...) -> None: ...
+    def train(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
+    def add(self, x: ArrayLike, *, packed: bool | int = ...) -> None: ...
     def add_with_ids(
         self,
         x: ArrayLike,
         ids: ArrayLike,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> None: ...
     def search(
         self,
@@ -2863,7 +2866,7 @@ class _AnyIndex(faiss.Index):
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def assign(
         self,
@@ -2871,7 +2874,7 @@ class _AnyIndex(faiss.Index):
         k: int,
         labels: NDArray[np.int64] | None = ...,
         *,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> NDArray[np.int64]: ...
     def range_search(
         self,
@@ -2880,7 +2883,7 @@ class _AnyIndex(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -2892,7 +2895,7 @@ class _AnyIndex(faiss.Index):
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
-        packed: bool = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct(
         self,
@@ -3009,6 +3012,8 @@ def build_from(
     progress: Any = ...,
     ids: Any = ...,
     names: Any = ...,
+    packed: Any = ...,
+    fingerprint: Any = ...,
 ) -> Any: ...
 def build_shards(
     partitions: Any,
@@ -3023,12 +3028,13 @@ def build_shards(
     parameters: Any = ...,
     memory: Any = ...,
     progress: Any = ...,
+    packed: Any = ...,
 ) -> Any: ...
 def butina_clusters(
     x: ArrayLike,
     threshold: float = ...,
     kernel: str | Kernel | BitKernel = ...,
-    packed: bool | None = ...,
+    packed: bool | int | None = ...,
     names: ArrayLike | None = ...,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | list[list[str]]]: ...
 def calibrate(
@@ -3038,7 +3044,7 @@ def calibrate(
     kernel: str | Kernel | Callable[..., ArrayLike] | None = ...,
     k: int = ...,
     width: int = ...,
-    packed: bool | None = ...,
+    packed: bool | int | None = ...,
 ) -> Calibration: ...
 def clone_binary_index(index: faiss.IndexBinary) -> _AnyBinaryIndex: ...
 def clone_index(index: faiss.Index) -> _AnyIndex: ...
@@ -3050,12 +3056,14 @@ def file_index(
     metric: Any = ...,
     part: Any = ...,
     n: Any = ...,
+    packed: Any = ...,
 ) -> Any: ...
 def fingerprint_batches(
     path: str | os.PathLike,
     fingerprint: str | None = ...,
     skip_errors: bool = ...,
     batch: int = ...,
+    name_property: str | None = ...,
 ) -> Iterator[Fingerprints]: ...
 def hash_names() -> list[str]: ...
 def holds_faiss_ext(
@@ -3092,8 +3100,8 @@ def maxmin_picks(
     x: ArrayLike,
     n_picks: int,
     kernel: str | Kernel | BitKernel = ...,
-    first: int | None = ...,
-    packed: bool | None = ...,
+    first: int | str | None = ...,
+    packed: bool | int | None = ...,
     seed: int = ...,
     names: ArrayLike | None = ...,
 ) -> tuple[NDArray[np.int64] | list[str], NDArray[np.float32]]: ...
@@ -3105,14 +3113,14 @@ def mean_neighbor_distance(
     max_points: int = ...,
     seed: int = ...,
     *,
-    packed: bool = ...,
+    packed: bool | int = ...,
 ) -> float: ...
 def near_duplicate_groups(
     x: ArrayLike,
     threshold: float = ...,
     kernel: str | Kernel = ...,
     missed: float = ...,
-    packed: bool | None = ...,
+    packed: bool | int | None = ...,
     seed: int = ...,
 ) -> NDArray[np.int64]: ...
 def near_duplicates(
@@ -3120,9 +3128,10 @@ def near_duplicates(
     threshold: float = ...,
     kernel: str | Kernel = ...,
     missed: float = ...,
-    packed: bool | None = ...,
+    packed: bool | int | None = ...,
     seed: int = ...,
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
+    names: ArrayLike | None = ...,
+) -> tuple[NDArray[np.int64] | list[tuple[str, str]], NDArray[np.float32]]: ...
 def open_shards(
     folder: Any,
     client: Any = ...,
@@ -3135,6 +3144,7 @@ def read_fingerprints(
     path: str | os.PathLike,
     fingerprint: str | None = ...,
     skip_errors: bool = ...,
+    name_property: str | None = ...,
 ) -> Fingerprints: ...
 def read_index(
     f: str | os.PathLike[str] | faiss.IOReader,
@@ -3158,7 +3168,7 @@ def recommend(
     sample_size: int = ...,
     seed: int = ...,
     progress: bool = ...,
-    packed: bool | None = ...,
+    packed: bool | int | None = ...,
 ) -> Recommendation: ...
 def set_index_parameter(
     index: faiss.Index | faiss.IndexBinary | ShardedIndex,
@@ -3171,7 +3181,7 @@ def threshold_graph(
     x: ArrayLike,
     threshold: float = ...,
     kernel: str | Kernel | BitKernel = ...,
-    packed: bool | None = ...,
+    packed: bool | int | None = ...,
 ) -> Any: ...
 def versions() -> dict[str, str | int]: ...
 def write_VectorTransform(
