@@ -30,7 +30,8 @@ class Searcher:
 
     Attributes
     ----------
-    index, names : the index in the file or the folder, and its names or None
+    index, names : the index in the file or a shard in the folder, and its
+        names or None
     n, seconds : the number of queries so far, and the time of their searches
     """
 
@@ -38,7 +39,7 @@ class Searcher:
         self.args, self.n, self.seconds = args, 0, 0.0
         if os.path.isdir(args.index):  # shards find the same as one index
             self.searched = shards_of(args.index, args.mmap)
-            self.index, self.names = self.searched.to_faiss(), None
+            self.index, self.names = self.searched.place.shards[0].index, None
             for name, value in args.parameter:
                 self.searched.set_parameter(name, value)
         else:

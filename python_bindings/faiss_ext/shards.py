@@ -509,7 +509,7 @@ class ShardedIndex:
         self._check_open()
         hash = hash_in_front(self.model) if self.is_binary else None
         if self.is_binary and hash is None:
-            return as_codes(x, self.d // 8, where)
+            return as_codes(x, -(-self.d // 8), where)
         d = self.d if hash is None else hash.d_in
         if not is_sparse(x):
             return as_vectors(x, d, where)
@@ -812,6 +812,9 @@ class ShardedIndex:
         if self.ntotal < self.num_ids:
             raise ValueError("to_faiss is not available after a removal, because "
                              "faiss.IndexShards numbers vectors consecutively")
+        if self.is_binary and self.d % 8 != 0:
+            raise ValueError(f"to_faiss: the codes have {self.d} bits, and "
+                             "faiss.IndexBinaryShards takes multiples of 8")
         group = (faiss.IndexBinaryShards if self.is_binary
                  else faiss.IndexShards)(self.d, True, True)
         for shard in self.place.shards:

@@ -112,6 +112,23 @@ def test_packed_bits(string):
         index.search(X, 3)
 
 
+def test_packed_bits_that_do_not_fill_the_last_byte(tmp_path):
+    bits = np.packbits(X[:, :61] > 4, axis=1)
+    index = built([bits[:400], bits[400:]], "BKFlat(hamming)", packed=61, folder=tmp_path / "shards")
+    one = faiss_ext.clone_binary_index(index.model)
+    one.add(bits)
+    assert index.d == one.d == 61
+    same_results(index, one, bits[::7])
+    with pytest.raises(ValueError, match="61 bits.*multiples of 8"):
+        index.to_faiss()
+    np.save(tmp_path / "bits.npy", bits)
+    found = subprocess.run(
+        [sys.executable, "-m", "faiss_ext", "search", str(tmp_path / "shards"), str(tmp_path / "bits.npy"), "-k", "1"],
+        capture_output=True, text=True, check=True)
+    # equal vectors may have smaller ids
+    assert [line.split(":")[::2] for line in found.stdout.splitlines()] == [[str(i), "1"] for i in range(len(bits))]
+
+
 def test_more_neighbours_than_vectors():
     index = built([X[:3], X[3:5]], REFINED)
     D, I = index.search(Q[:2], 9)
