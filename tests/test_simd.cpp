@@ -3,6 +3,7 @@
 // of this processor, and the projections that use them.
 
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -13,9 +14,11 @@
 
 #include "simd/elementwise.h"
 #include "simd/hamming_scan.h"
+#include "simd/homogeneous_map.h"
 #include "simd/margins.h"
 #include "simd/pairwise.h"
 #include "simd/pq4_scan.h"
+#include "simd/projection.h"
 #include "simd/rows.h"
 #include "simd/selection.h"
 #include "simd/sparse_scan.h"
@@ -305,6 +308,44 @@ TEST_P(EveryTarget, ZerosDoNotChangeProducts) {
                         alone.begin(), alone.end(), &together[i * d_out]));
             }
             EXPECT_EQ(together[0], 0);
+            x.assign(d_in, 0);
+            x[d_in / 2] = std::numeric_limits<float>::quiet_NaN();
+            simd::project(
+                    1,
+                    x.data(),
+                    d_out,
+                    projection.panels.data(),
+                    d_in,
+                    alone.data());
+            EXPECT_TRUE(std::all_of(alone.begin(), alone.end(), [](float v) {
+                return std::isnan(v);
+            }));
+        }
+    }
+}
+
+// Vectors whose lanes are all 0 take a shortcut.
+TEST_P(EveryTarget, ZerosAreMappedAloneAsBesideOthers) {
+    constexpr float amplitudes[] = {1, 0.5f, 0.25f};
+    const std::vector<float> values = {0, -0.0f, 1e-38f, -1e-38f};
+    const size_t d = 64;
+    for (size_t order : {0, 1, 2}) {
+        for (float half_degree : {0.5f, 0.3f}) {
+            const simd::HomogeneousMap map{
+                    order, amplitudes, 0.8f, half_degree};
+            const size_t components = 2 * order + 1;
+            std::vector<float> x(d), beside(2 * d, 1);
+            for (size_t k = 0; k < d; k++) {
+                x[k] = beside[2 * k] = values[k % values.size()];
+            }
+            std::vector<float> out(components * d), other(2 * components * d);
+            simd::homogeneous_map(map, d, x.data(), 1, out.data());
+            simd::homogeneous_map(map, 2 * d, beside.data(), 1, other.data());
+            for (size_t i = 0; i < out.size(); i++) {
+                EXPECT_EQ(out[i], 0);
+                EXPECT_EQ(std::signbit(out[i]), std::signbit(other[2 * i]));
+                EXPECT_EQ(other[2 * i], 0);
+            }
         }
     }
 }

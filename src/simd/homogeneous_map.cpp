@@ -43,6 +43,12 @@ HWY_INLINE void map_vector(
     const Tag tag;
     const Vec v = hn::Mul(hn::Abs(x), scale);
     const auto zero = hn::Lt(v, hn::Set(tag, 1e-37f));
+    if (hn::AllTrue(tag, zero)) { // common in images and sparse histograms
+        for (size_t i = 0; i < 2 * map.order + 1; i++) {
+            store(i, hn::CopySign(hn::Zero(tag), x));
+        }
+        return;
+    }
     // the logarithm of 0 would be as fast, but gives infinities
     const Vec safe = hn::IfThenElse(zero, hn::Set(tag, 1.0f), v);
     const bool needs_log = map.order > 0 || map.half_degree != 0.5f;

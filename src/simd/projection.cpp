@@ -166,13 +166,16 @@ struct Components {
 
     Components(size_t count, const int32_t* columns, const float* values)
             : columns(columns), values(values) {
-        const auto run = [&](size_t i) {
-            return size_t(columns[i]) / run_length;
-        };
-        for (size_t i = 0; i < count; i++) {
-            if (i == 0 || run(i) != run(i - 1)) {
-                runs.push_back(i);
-            }
+        for (size_t i = 0; i < count;) {
+            runs.push_back(i);
+            const size_t end = (columns[i] / run_length + 1) * run_length;
+            i = std::partition_point(
+                        columns + i,
+                        columns + std::min(count, i + run_length),
+                        [end](int32_t column) {
+                            return size_t(column) < end;
+                        }) -
+                    columns;
         }
         runs.push_back(count);
     }
@@ -184,12 +187,34 @@ struct NonZero {
     std::vector<float> values;
     size_t count = 0;
 
-    NonZero(const float* x, size_t d) : columns(d + 1), values(d + 1) {
-        for (size_t k = 0; k < d; k++) {
-            columns[count] = int32_t(k);
-            values[count] = x[k];
-            count += x[k] != 0;
+    void take(const float* HWY_RESTRICT x, size_t d) {
+        const Tag tag;
+        const hn::RebindToSigned<Tag> integers;
+        if (values.size() < d) {
+            columns.resize(d);
+            values.resize(d);
         }
+        int32_t* HWY_RESTRICT to_columns = columns.data();
+        float* HWY_RESTRICT to_values = values.data();
+        const auto first = hn::Iota(integers, 0);
+        size_t k = 0, n = 0;
+        for (; k + vector_lanes <= d; k += vector_lanes) {
+            const Vec v = hn::LoadU(tag, x + k);
+            const auto is_taken = hn::Not(hn::Eq(v, hn::Zero(tag)));
+            const auto column = hn::Add(first, hn::Set(integers, int32_t(k)));
+            hn::StoreU(hn::Compress(v, is_taken), tag, to_values + n);
+            hn::StoreU(
+                    hn::Compress(column, hn::RebindMask(integers, is_taken)),
+                    integers,
+                    to_columns + n);
+            n += hn::CountTrue(tag, is_taken);
+        }
+        for (; k < d; k++) {
+            to_columns[n] = int32_t(k);
+            to_values[n] = x[k];
+            n += x[k] != 0;
+        }
+        count = n;
     }
 };
 
@@ -290,7 +315,8 @@ void project_target(
         return;
     }
     if (n == 1 && m > panel_width && is_sparse(x, d)) {
-        const NonZero some(x, d);
+        thread_local NonZero some; // room for the next vector
+        some.take(x, d);
         project_sparse_target(
                 some.count,
                 some.columns.data(),
