@@ -54,11 +54,44 @@ void radix_sort(std::vector<Hit>& hits) {
     }
 }
 
+/// Up to here, counting the smaller scores of each is fastest.
+constexpr size_t few = 48;
+
+/// Sorts few scores: the place of each is the number of smaller ones. No branch
+/// depends on the scores. Returns false, and does nothing, if two are equal.
+template <class Hit>
+bool sort_distinct(std::vector<Hit>& hits) {
+    constexpr size_t group = 16;
+    static_assert(few % group == 0 && few <= 64);
+    const size_t n = hits.size(), end = (n + group - 1) / group * group;
+    int32_t keys[few];
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = int32_t(key_of(hits[i].first) ^ 1u << 31);
+    }
+    std::fill(keys + n, keys + end, INT32_MAX);
+    Hit sorted[few];
+    uint64_t taken = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t smaller = 0;
+        for (size_t j = 0; j < end; j += group) {
+            for (size_t l = 0; l < group; l++) {
+                smaller += keys[j + l] < keys[i];
+            }
+        }
+        sorted[smaller] = hits[i];
+        taken |= uint64_t(1) << smaller;
+    }
+    const bool are_distinct = size_t(std::popcount(taken)) == n;
+    if (are_distinct) {
+        std::copy_n(sorted, n, hits.begin());
+    }
+    return are_distinct;
+}
+
 } // namespace
 
 template <class Score, class Id>
 void keep_smallest(std::vector<std::pair<Score, Id>>& hits, size_t m) {
-    constexpr size_t few = 48; // up to here, sorting by comparison is faster
     m = std::min(m, hits.size());
     if (m == 0) {
         hits.clear();
@@ -66,8 +99,9 @@ void keep_smallest(std::vector<std::pair<Score, Id>>& hits, size_t m) {
     }
     const auto begin = hits.begin(), end = hits.end();
     if (hits.size() <= few) {
-        std::nth_element(begin, begin + (m - 1), end);
-        std::sort(begin, begin + m);
+        if (!sort_distinct(hits)) {
+            std::sort(begin, end);
+        }
     } else if (16 * m < hits.size()) { // one pass rejects nearly all
         std::partial_sort(begin, begin + m, end);
     } else {

@@ -388,19 +388,21 @@ void check_params_for(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
         const char* where) {
-    if (dynamic_cast<const faiss::IndexFlat*>(&index) ||
-        dynamic_cast<const faiss::IndexScalarQuantizer*>(&index)) {
-        known_params(params, where);
-    } else if (dynamic_cast<const faiss::IndexIVF*>(&index)) {
-        known_params<faiss::SearchParametersIVF>(params, where);
-    } else if (
-            const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
+    if (const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
         const auto* given =
                 known_params<faiss::SearchParametersHNSW>(params, where);
         check_ef(
                 given ? given->efSearch : graph->hnsw.efSearch,
                 "efSearch",
                 where);
+    } else if (!params) {
+        return;
+    } else if (
+            dynamic_cast<const faiss::IndexFlat*>(&index) ||
+            dynamic_cast<const faiss::IndexScalarQuantizer*>(&index)) {
+        known_params(params, where);
+    } else if (dynamic_cast<const faiss::IndexIVF*>(&index)) {
+        known_params<faiss::SearchParametersIVF>(params, where);
     }
 }
 

@@ -62,6 +62,7 @@ void choose_nearest(
         idx_t* labels) {
     parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
         std::vector<Hit> hits;
+        hits.reserve(std::max(m, k));
         for (idx_t i = begin; i < end; i++) {
             hits.clear();
             for (idx_t j = i * m; j < (i + 1) * m; j++) {

@@ -37,6 +37,7 @@ void fill_subset(
     parallel_blocks(n, queries, [&](idx_t begin, idx_t end) {
         std::vector<idx_t> ids;
         std::vector<float> found;
+        ids.reserve(k);
         for (idx_t i = begin; i < end; i++) {
             ids.clear();
             std::copy_if(
