@@ -7,6 +7,7 @@ import re
 
 import faiss
 import numpy as np
+from numpy import ndarray
 
 from . import swigfaiss_ext as swig
 from .errors import about_vector
@@ -30,10 +31,15 @@ def as_array(x, where):
     return np.asarray(x)
 
 
+def is_plain(x, d):
+    """Whether x is a C-contiguous float32 array of shape (n, d) already."""
+    return (type(x) is ndarray and x.dtype is FLOAT and x.ndim == 2
+            and x.shape[1] == d and x.flags.c_contiguous)
+
+
 def as_vectors(x, d, where):
     """x as a C-contiguous float32 array of shape (n, d)."""
-    if (type(x) is np.ndarray and x.dtype == FLOAT and x.shape[1:] == (d,)
-            and x.flags.c_contiguous):
+    if is_plain(x, d):
         return x  # single queries come here: the rest takes microseconds
     if x is None:
         raise ValueError(

@@ -16,14 +16,17 @@ import re
 import faiss
 import numpy as np
 from faiss import class_wrappers as faiss_wrappers
+from faiss import swig_ptr
+from numpy import empty
 
 from . import documentation
 from . import sparse_arrays, sparse_vectors
 from . import swigfaiss_ext as swig
 from .arguments import (
-    AS_ARGUMENT, as_any_codes, as_array, as_asked, as_code_rows, as_codes, as_ids, as_integer, as_k,
-    as_keys, as_matrix, as_new_ids, as_packed, as_radius, as_selected, as_vectors,
-    check_number_of_bits, checked_packed, number_of_bits, python_number, shown)
+    AS_ARGUMENT, FLOAT, as_any_codes, as_array, as_asked, as_code_rows, as_codes,
+    as_ids, as_integer, as_k, as_keys, as_matrix, as_new_ids, as_packed,
+    as_radius, as_selected, as_vectors, check_number_of_bits, checked_packed,
+    is_plain, number_of_bits, python_number, shown)
 from .documentation import Attribute
 from .errors import is_of_swig, module_of, unsupported, with_prefix
 from .filters import ids_of, list_sizes_of, params_of
@@ -109,6 +112,33 @@ def checked(method, name, as_input):
     return function
 
 
+def with_plain_calls(search):
+    """Wraps the checked search of a class: search(x, k) with float32 vectors
+    and a number needs none of the conversions, which take as long as FAISS's
+    own wrapper."""
+
+    @functools.wraps(search)
+    def function(self, x, *args, **kwargs):
+        if kwargs or len(args) != 1 or not is_plain(x, self.d):
+            return search(self, x, *args, **kwargs)
+        k, = args
+        if type(k) is not int or k <= 0:
+            return search(self, x, k)
+        n = len(x)
+        D, I = empty((n, k), FLOAT), empty((n, k), INT64)
+        try:
+            self.search_c(n, swig_ptr(x), k, swig_ptr(D), swig_ptr(I))
+            return D, I
+        except OF_CALLS as error:
+            better = error_in_words(
+                error, search.__wrapped__, self, "search", (x, k), {})
+            if better is None:
+                raise
+        raise better
+
+    return function
+
+
 def unpacked(self, x, packed, where):
     """The vectors of packed bits, for an object with the argument `packed`;
     codes for an index that takes them."""
@@ -123,6 +153,7 @@ def unpacked(self, x, packed, where):
     return vectors if is_taken else vectors.dense()
 
 
+INT64 = np.dtype("int64")
 INT32_MAX = int(np.iinfo("int32").max)
 
 TAKE_K = {"search", "assign", "search_and_reconstruct", "search_codes"}
@@ -215,24 +246,36 @@ def check_result(value, name, dtype, shape, where):
 
 # ------------------------------------------------- errors of FAISS and SWIG
 
+OF_CALLS = (TypeError, ValueError, AssertionError, RuntimeError)
+
+
 def in_words(method, self, name, args, kwargs):
     """Calls a method of an index; errors of FAISS and SWIG name the method."""
     try:
         return method(self, *args, **kwargs)
-    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
-        words = words_for(error, method, self, name, args, kwargs)
-        if words is None:
+    except OF_CALLS as error:
+        better = error_in_words(error, method, self, name, args, kwargs)
+        if better is None:
             raise
-        kind = (RuntimeError if isinstance(error, RuntimeError)
-                and not isinstance(error, NotImplementedError) else
-                ValueError if isinstance(error, (AssertionError, ValueError))
-                else TypeError)
+    raise better
+
+
+def error_in_words(error, method, self, name, args, kwargs):
+    """Returns an error of FAISS or SWIG with the name of the method; None for
+    other errors."""
+    words = words_for(error, method, self, name, args, kwargs)
+    if words is None:
+        return None
+    kind = (RuntimeError if isinstance(error, RuntimeError)
+            and not isinstance(error, NotImplementedError) else
+            ValueError if isinstance(error, (AssertionError, ValueError))
+            else TypeError)
     where = f"{type(self).__name__}.{name}"
     part = part_without(name, self) if kind is RuntimeError else None
     if part is None:
-        raise kind(f"{where}: {words}")
-    raise unsupported(f"{where}: {class_name(part)} does not support {name}; "
-                      f"{INSTEAD[name]}")
+        return kind(f"{where}: {words}")
+    return unsupported(f"{where}: {class_name(part)} does not support {name}; "
+                       f"{INSTEAD[name]}")
 
 
 KEEP_VECTORS = "keep the vectors outside of the index"
@@ -1276,6 +1319,7 @@ def wrap_float_indexes():
                 setattr(the_class, name, inherited(the_class, name))
             setattr(the_class, name, checked(
                 vars(the_class)[name], name, vectors_of("d")))
+        the_class.search = with_plain_calls(the_class.search)
         check_scalars(the_class)
         documentation.document_methods(
             the_class, documentation.FloatIndexMethods)

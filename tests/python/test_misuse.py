@@ -2030,3 +2030,37 @@ def test_ids_that_are_no_ids(string):
     index.add_with_ids(x[:1], [2**63 - 1])
     with pytest.raises(RuntimeError, match=f"::add: ids up to {2**63 - 2} have been given, which leaves 0 for new vectors, expected at least 1"):
         index.add(x[:1])
+
+
+@pytest.mark.parametrize("string", [
+    "KFlat(chi2)", "HNSW8,KFlat(chi2)", "AHK64(chi2),BFlat",
+    "HKM1(chi2),PCAR8,KIVF4(M=8),Refine(KFlat(chi2))"])
+def test_searches_of_float32_equal_those_of_converted_vectors(string):
+    x = histograms(200)
+    index = filled(string, x)
+    for k in (1, 10, 300):
+        for n in (0, 1, 5):
+            assert_equal(index.search(x[:n], k),
+                         index.search(x[:n].astype("float64"), np.int64(k)))
+    bad = x[:5].copy()
+    bad[2, 3] = np.nan
+    errors_of = []
+    for queries in (bad, bad.astype("float64")):
+        with pytest.raises((RuntimeError, ValueError), match="vector 2") as error:
+            index.search(queries, 3)
+        errors_of.append((error.type, str(error.value)))
+    assert errors_of[0] == errors_of[1]
+    with pytest.raises(ValueError, match="k must be positive, got 0"):
+        index.search(x[:1], 0)
+    with pytest.raises(ValueError, match=r"shape \(n, 16\), got \(1, 15\)"):
+        index.search(np.ascontiguousarray(x[:1, :15]), 3)
+
+
+def test_errors_of_plain_searches_name_the_method():
+    index = faiss.index_factory(D, "SIK64(gaussian),BFlat")
+    messages = []
+    for queries in (vectors(2), vectors(2).astype("float64")):
+        with pytest.raises(RuntimeError) as error:
+            index.search(queries, 3)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1] and "train" in messages[0]
