@@ -3,7 +3,7 @@
 # Installs the Debian packages that faiss_ext needs and that are missing, and
 # finds the Python and CMake to build with.
 #
-#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [fuzz] [docs] [wheel] [matrix] [arm64]     (default: build)
+#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [fuzz] [docs] [wheel] [deb] [matrix] [arm64]     (default: build)
 #
 # Or source it and call:
 #
@@ -72,6 +72,10 @@ wheel libxxhash-dev checksums of files
 wheel python3-dev Python
 wheel python3-venv environments of their own
 wheel python3-pip packages of the environments
+deb debhelper builds Debian packages
+deb dh-python its part for Python
+deb dpkg-dev builds Debian packages
+deb lintian checks them
 matrix debootstrap minimal systems
 arm64 g++-aarch64-linux-gnu compiler for arm64
 arm64 qemu-user runs its programs
@@ -99,7 +103,7 @@ install_deps() {
     local -a missing=()
     for name in "$@"; do
         if ! deps_table | grep -q "^$name "; then
-            echo "install_deps: no such set: $name (build, test, demo, bench, ci, fuzz, docs, wheel, matrix, arm64)" >&2
+            echo "install_deps: no such set: $name (build, test, demo, bench, ci, fuzz, docs, wheel, deb, matrix, arm64)" >&2
             return 2
         fi
     done
