@@ -20,9 +20,11 @@ class PackageMetadata:
     def dynamic_metadata(self, settings, project):
         """The version is that in CMakeLists.txt. A wheel for a faiss-cpu requires
         this faiss-cpu or a later patch release, whose layouts are checked at
-        import. Its version names the faiss-cpu, such as 0.1.0+faiss1.15.1: so
-        pip tells wheels for different ones apart. Distributions have other names
-        for FAISS, so nothing is required there."""
+        import. Its version ends in the one of faiss-cpu, such as 0.1.0.post11501
+        for 1.15.1. So a package index can hold wheels for several ones, and pip
+        chooses the one that fits. (Indexes refuse local versions, such as
+        0.1.0+faiss1.15.1.) Distributions have other names for FAISS, so nothing
+        is required there."""
         text = (BINDINGS.parent / "CMakeLists.txt").read_text(encoding="utf-8")
         version = re.search(
             r"project\(\s*faiss_ext\s+VERSION\s+([0-9.]+)", text
@@ -30,8 +32,9 @@ class PackageMetadata:
         faiss = {} if self.is_source else faiss_module()
         if not faiss.get("distribution"):
             return {"version": version, "dependencies": []}
+        major, minor, patch = map(int, faiss["version"].split(".")[:3])
         return {
-            "version": f"{version}+faiss{faiss['version']}",
+            "version": f"{version}.post{major}{minor:02}{patch:02}",
             "dependencies": [
                 faiss["distribution"] + accepted_versions(faiss["version"])
             ],

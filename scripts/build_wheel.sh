@@ -17,7 +17,8 @@
 #   - the Python versions of faiss-cpu's wheel (3.10 and newer)
 #   - the C library of this machine, and newer ones
 #
-# At the end the wheel is installed in a clean environment and tested.
+# At the end the wheel is installed in a clean environment, and all Python code of
+# README.md runs there.
 #
 # Environment:
 #   PYTHON                   an interpreter with headers, 3.10 or newer
@@ -56,10 +57,8 @@ done
 include="$(cd "$include" && pwd)"
 mkdir -p "$out"
 out="$(cd "$out" && pwd)"
-headers="$(sed -n 's/^#define FAISS_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' \
-    "$include/faiss/Index.h" | paste -sd.)"
-
-[[ "$(printf '1.14.2\n%s\n' "$headers" | sort -V | head -n 1)" == 1.14.2 ]] ||
+headers="$(header_version "$include")"
+is_at_least 1.14.2 "$headers" ||
     fail "the headers in $include are of FAISS $headers; wheels can be linked since 1.14.2"
 
 install_deps wheel
@@ -90,17 +89,7 @@ PATH="$work/build/bin:$PATH" "$work/build/bin/auditwheel" repair \
     --exclude libfaiss.so -w "$work/repaired" "$work"/faiss_ext-*.whl
 
 wheel="$(echo "$work"/repaired/*.whl)"
-new_environment "$work/clean" "$wheel"
-(cd / && "$work/clean/bin/python" - <<'PYTHON')
-import faiss, faiss_ext, numpy as np
-x = np.random.default_rng(1).random((2000, 32), dtype=np.float32)
-for storage in "BFlat", "BIVF16":
-    string = f"AHK256(chi2),{storage},Refine(KFlat(chi2))"
-    index = faiss.index_factory(32, string)
-    index.train(x)
-    index.add(x)
-    assert (index.search(x, 1)[1][:, 0] == np.arange(len(x))).all()
-print(f"faiss {faiss.__version__}, faiss_ext {faiss_ext.__version__}: works")
-PYTHON
+new_environment "$work/clean" "$wheel" scikit-learn # as in README.md
+"$work/clean/bin/python" "$FAISS_EXT_ROOT/scripts/run_page.py" "$FAISS_EXT_ROOT/README.md"
 mv "$wheel" "$out/"
 echo "$out/$(basename "$wheel")"

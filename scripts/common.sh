@@ -27,6 +27,11 @@ build_jobs() {
     echo "$jobs"
 }
 
+# header_version FOLDER: prints the version of the FAISS headers in FOLDER.
+header_version() {
+    sed -n 's/^#define FAISS_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' "$1/faiss/Index.h" | paste -sd.
+}
+
 # cache_value FOLDER NAME: prints a value of the CMake cache in FOLDER.
 cache_value() {
     sed -n "s/^$2:[A-Z]*=//p" "$1/CMakeCache.txt" 2>/dev/null || true

@@ -168,13 +168,17 @@ deps_find_python() {
     return 1
 }
 
+# is_at_least LEAST VERSION
+is_at_least() {
+    printf '%s\n' "$1" "$2" | sort -V -C
+}
+
 # True if $1 is a CMake of version 3.22 or newer. (A wrapper on PATH may exist
 # and still not run.)
 deps_is_good_cmake() {
     local version
     version="$("$1" --version 2>/dev/null | sed -n 's/^cmake version //p')" || return 1
-    [[ -n "$version" ]] &&
-        printf '%s\n' 3.22 "$version" | sort -V -C
+    [[ -n "$version" ]] && is_at_least 3.22 "$version"
 }
 
 find_tools() {

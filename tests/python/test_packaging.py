@@ -89,12 +89,13 @@ def test_source_archive_has_sources_only(sources):
         "pyproject.toml", "python_bindings", "src", "tests"}
 
 
-@pytest.mark.parametrize("version, required", [
-    ("1.14.2", "faiss-cpu>=1.14.2,<1.15"),
-    ("1.15.0", "faiss-cpu>=1.15.0,<1.15.1"),  # 1.15.1 has other layouts
-    ("1.15.1", "faiss-cpu>=1.15.1,<1.16"),
+@pytest.mark.parametrize("version, number, required", [
+    ("1.14.2", 11402, "faiss-cpu>=1.14.2,<1.15"),
+    ("1.15.0", 11500, "faiss-cpu>=1.15.0,<1.15.1"),  # 1.15.1 has other layouts
+    ("1.15.1", 11501, "faiss-cpu>=1.15.1,<1.16"),
 ])
-def test_a_wheel_for_faiss_cpu_requires_versions_with_its_layouts(monkeypatch, version, required):
+def test_a_wheel_for_faiss_cpu_requires_versions_with_its_layouts(
+        monkeypatch, version, number, required):
     monkeypatch.syspath_prepend(ROOT / "python_bindings")
     import package_metadata
 
@@ -103,11 +104,11 @@ def test_a_wheel_for_faiss_cpu_requires_versions_with_its_layouts(monkeypatch, v
     metadata = package_metadata.PackageMetadata()
     metadata.build_state("wheel")
     found = metadata.dynamic_metadata({}, {})
-    assert re.fullmatch(rf"\d+\.\d+\.\d+\+faiss{re.escape(version)}", found["version"])
+    assert re.fullmatch(rf"\d+\.\d+\.\d+\.post{number}", found["version"])
     assert found["dependencies"] == [required]
     metadata.build_state("sdist")  # is for all versions of FAISS
     source = metadata.dynamic_metadata({}, {})
-    assert source == {"version": found["version"].split("+")[0], "dependencies": []}
+    assert source == {"version": found["version"].split(".post")[0], "dependencies": []}
 
 
 # Compiles nothing that the checkout's build has already compiled from the same source.
@@ -157,7 +158,7 @@ index.add(x)
 D, I = index.search(x, 3)
 assert I.shape == D.shape == (100, 3)
 assert (D[:, 0] == 0).all() and (np.diff(D) >= 0).all(), D
-assert importlib.metadata.version("faiss_ext").split("+")[0] == faiss_ext.__version__
+assert importlib.metadata.version("faiss_ext").split(".post")[0] == faiss_ext.__version__
 print(faiss_ext.__file__)
 """
     where = Path(run(python, "-c", program, cwd=elsewhere).splitlines()[-1])
