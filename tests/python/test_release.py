@@ -44,6 +44,12 @@ def test_the_workflow_makes_wheels_of_faiss_versions_that_can_be_linked():
     assert {option["path"].rsplit("/", 1)[0] for option in options} == {command.split("--faiss-checkouts ")[1].split()[0]}
 
 
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="needs actionlint")
+def test_actionlint_finds_nothing_in_the_workflow():
+    done = subprocess.run(["actionlint", ROOT / ".github/workflows/release.yml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.fixture
 def project(tmp_path):
     """A copy of what release.sh reads. In place of building and testing, test_matrix.sh writes a file."""
