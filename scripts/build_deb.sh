@@ -48,7 +48,8 @@ rm -rf "$work"
 mkdir -p "$work/faiss-ext"
 git -c safe.directory="$FAISS_EXT_ROOT" -C "$FAISS_EXT_ROOT" archive HEAD | tar -x -C "$work/faiss-ext"
 cd "$work/faiss-ext"
-DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-parallel=$(build_jobs)}" dpkg-buildpackage -us -uc
+# (packages of debugging symbols would be installed with the others)
+DEB_BUILD_OPTIONS="noautodbgsym ${DEB_BUILD_OPTIONS:-parallel=$(build_jobs)}" dpkg-buildpackage -us -uc
 cd "$work"
 lintian --fail-on error ./*.changes
 find . -maxdepth 1 -type f -exec mv -t "$out" {} +

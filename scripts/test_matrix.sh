@@ -6,8 +6,9 @@
 #   scripts/test_matrix.sh [OPTION...] [ROW...]
 #
 # Rows (default: all of them):
-#   bookworm   Debian 12 with its packages, in a new minimal system (needs root)
-#   trixie     Debian 13 with its packages, in a new minimal system (needs root)
+#   bookworm   Debian 12 with its packages, in a new minimal system (needs root);
+#              also makes, installs and tests the packages of build_deb.sh
+#   trixie     the same for Debian 13
 #   wheel      faiss-cpu from PyPI: the wheel of build_wheel.sh in a clean
 #              environment, and the C++ tests with the wheel's libfaiss.so
 #   source     a FAISS that was built from source and installed
@@ -114,6 +115,8 @@ debian() {
             PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             bash -c "$2"' _ "$root" "cd /root/faiss_ext && $facts
         FAISS_EXT_CMAKE_ARGS=-DFAISS_EXT_WERROR=ON ./scripts/test.sh &&
+        ./scripts/build_deb.sh && apt-get install -y --no-install-recommends ./dist/*.deb &&
+        ./debian/tests/readme && ./debian/tests/consumer &&
         facts /usr/bin/python3 swig" </dev/null
 }
 
