@@ -21,7 +21,7 @@ def test_the_files_that_name_the_version_agree():
     debian = re.match(r"faiss-ext \((.*)\) ", (ROOT / "debian/changelog").read_text())
     conda = re.search(r'^  version: "(.*)"$', (ROOT / "conda/meta.yaml").read_text(), re.MULTILINE)
     assert {HEADING[1], citation["version"], debian[1], conda[1]} == {VERSION}
-    assert citation.get("date-released", "not released yet") == HEADING[2]
+    assert str(citation.get("date-released", "not released yet")) == HEADING[2]
 
 
 def test_scripts_install_all_that_the_debian_package_is_built_with():
