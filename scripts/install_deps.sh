@@ -145,7 +145,8 @@ install_deps() {
         as_root=(sudo)
     fi
     local -a apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
-        apt-get -q -o DPkg::Lock::Timeout=300)
+        apt-get -q -o DPkg::Lock::Timeout=300
+        -o DPkg::Options::=--force-confold) # asks nothing about changed settings
     echo "Installing: ${missing[*]}"
     # An index that cannot be refreshed may still do.
     "${apt[@]}" update </dev/null ||
