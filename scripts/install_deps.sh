@@ -72,6 +72,7 @@ wheel libxxhash-dev checksums of files
 wheel python3-dev Python
 wheel python3-venv environments of their own
 wheel python3-pip packages of the environments
+deb build-essential builds Debian packages
 deb debhelper builds Debian packages
 deb dh-python its part for Python
 deb dpkg-dev builds Debian packages
