@@ -75,7 +75,6 @@ wheel python3-pip packages of the environments
 deb build-essential builds Debian packages
 deb debhelper builds Debian packages
 deb dh-python its part for Python
-deb dpkg-dev builds Debian packages
 deb lintian checks them
 matrix debootstrap minimal systems
 arm64 g++-aarch64-linux-gnu compiler for arm64
