@@ -27,8 +27,8 @@ long double value_of(
         long double x,
         long double y,
         long double d) {
-    const auto divided = [&](long double a, long double b) {
-        return b > 0 ? a / b : x == 0 && y == 0 ? 1.0L : 0.0L;
+    const auto divided = [](long double a, long double b) {
+        return b > 0 ? a / b : 1.0L;
     };
     if (kernel == "jaccard") {
         return divided(c, x + y - c);

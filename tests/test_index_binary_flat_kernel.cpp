@@ -3,6 +3,8 @@
 
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -175,7 +177,10 @@ TEST_P(Sizes, RangeSearch) {
                             distance(&queries[q * size], &codes[i * size], d);
                     if (dis < radius && (!selected || most.is_member(i))) {
                         ids.push_back(i);
-                        distances.push_back(float(dis));
+                        // rounded down to 24 bits
+                        const int unused = std::max(
+                                0, int(std::bit_width(uint32_t(dis))) - 24);
+                        distances.push_back(float(dis >> unused << unused));
                     }
                 }
                 const size_t begin = result.lims[q], end = result.lims[q + 1];

@@ -28,7 +28,8 @@ namespace {
 /// Sets of very different sizes, in clusters: members of 20 others come and go.
 Bytes sets(idx_t n, int d, int seed) {
     std::mt19937 rng(seed), of_centers(1);
-    const size_t size = d / 8;
+    const size_t size = (d + 7) / 8;
+    const auto used = uint8_t(0xff << (8 * size - d)); // of the last byte
     Bytes x(n * size), centers(20 * size);
     for (int b = 0; b < 20 * d; b++) {
         const bool is_in = of_centers() % 20 < unsigned(b / d) + 1;
@@ -40,6 +41,7 @@ Bytes sets(idx_t n, int d, int seed) {
             x[i * size + j] =
                     uint8_t(center[j] ^ (rng() & rng() & rng() & rng() & 255));
         }
+        x[(i + 1) * size - 1] &= used;
     }
     return x;
 }
@@ -67,6 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
                 std::pair("jaccard", 8),
                 std::pair("jaccard", 168),
                 std::pair("jaccard", 2048),
+                std::pair("jaccard", 166),
+                std::pair("hamming", 61),
                 std::pair("dice", 256),
                 std::pair("cosine", 256),
                 std::pair("tversky(alpha=0.3,beta=0.3)", 64),
@@ -165,7 +169,8 @@ TEST(Graph, Strings) {
     refused(64, "BHNSW8,BKFlat(chi2)", "unknown kernel of bits 'chi2'");
     refused(64, "BHNSW8,BKFlat(tversky(alpha=1,beta=0))", "symmetric kernel");
     refused(64, "BHNSW8,BKFlat(russellrao)", "k(x, x) = 1");
-    refused(12, "BHNSW8,BKFlat(dice)", "multiple of 8");
+    refused(12, "BHNSW8", "multiple of 8");
+    EXPECT_EQ(index_binary_factory(12, "BHNSW8,BKFlat(dice)")->d, 12);
     refused(1 << 16, "BHNSW8,BKFlat(dice)", "expected 1 to 32768");
     refused(16, "SIK64(gaussian),BHNSW8,BKFlat(dice)", "BHNSW8");
 }

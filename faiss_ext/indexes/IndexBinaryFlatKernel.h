@@ -112,7 +112,7 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
             const faiss::SearchParameters* params = nullptr) const override;
 
     /// Finds codes at a distance < radius, by ascending id. As floats,
-    /// distances are rounded to 24 bits. Supports `params->sel`.
+    /// distances are rounded down to 24 bits. Supports `params->sel`.
     void range_search(
             idx_t n,
             const uint8_t* x,

@@ -16,13 +16,14 @@ namespace faiss_ext {
  *     auto index = index_binary_factory(2048, "BHNSW32,BKFlat(jaccard)");
  *
  * String: `BHNSW32,BKFlat(<kernel>)`. The kernel must be symmetric, with
- * k(x, x) = 1, and d a multiple of 8.
+ * k(x, x) = 1. The number of bits need not be a multiple of 8; the storage has
+ * the bits of whole bytes.
  */
 struct IndexBinaryHNSWKernel : IndexBinaryHNSWSIMD {
     ClonePtr<BitKernel> kernel;
 
     /**
-     * @param d       number of bits, a multiple of 8 up to 32,768
+     * @param d       number of bits, up to 32,768
      * @param kernel  is copied
      * @param M       links of a vertex, at least 2
      */

@@ -115,7 +115,7 @@ struct CosineBitKernel : BitKernel {
  * It is not symmetric unless alpha = beta, and no positive definite kernel in
  * general. alpha = 1, beta = 0 tells how much of the query a code contains, and
  * alpha = 0, beta = 1 how much of the code is in the query. If the divisor is
- * 0, k is 1 for two codes without ones, and otherwise 0.
+ * 0, k is 1: all of no bits are contained.
  *
  * Source: A. Tversky, Features of similarity, Psychological Review 1977.
  */

@@ -802,9 +802,8 @@ def recommend(
         Whether to show a progress bar on stderr.
     packed : bool or int, optional
         Whether the rows of x and queries are packed bits, as `numpy.packbits`
-        gives; or their number of bits. Many indexes need a multiple of 8. It
-        must be given for arrays of uint8 under jaccard and dice. Other bytes are
-        numbers by default.
+        gives; or their number of bits. It must be given for arrays of uint8
+        under jaccard and dice. Other bytes are numbers by default.
 
     Returns
     -------

@@ -16,6 +16,11 @@ inline int bytes_of_bits(int d) {
     return d / 8 + (d % 8 != 0);
 }
 
+/// The bits in the bytes of a code of d bits.
+inline int padded_bits(int d) {
+    return 8 * bytes_of_bits(d);
+}
+
 /// Returns the word at byte i of a code of `size` bytes, padded with zeros.
 inline uint64_t word_at(const uint8_t* code, size_t i, size_t size) {
     uint64_t word = 0;

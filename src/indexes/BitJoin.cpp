@@ -2,24 +2,16 @@
 #include "indexes/BitJoin.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/parallel.h"
 #include "indexes/hamming_hits.h"
 
 namespace faiss_ext {
 
-BitJoin::BitJoin(const RowPairs& pairs, const uint8_t* codes, size_t code_size)
-        : RowJoin(pairs), code_size(code_size), codes(rows.size() * code_size) {
-    for (size_t row = 0; row < rows.size(); row++) {
-        std::memcpy(
-                this->codes.data() + row * code_size,
-                codes + rows.equal(row).front() * code_size,
-                code_size);
-    }
-}
+BitJoin::BitJoin(const RowPairs& pairs, const BitRows& bits)
+        : RowJoin(pairs), bits(bits) {}
 
-double BitJoin::estimated_time(const RowPairs& pairs, size_t code_size) {
+double BitJoin::estimated_time(const RowPairs& pairs, const BitRows& bits) {
     constexpr double of_pair = 1, of_byte = 0.05;
     double compared = 0;
     Steps steps;
@@ -27,7 +19,7 @@ double BitJoin::estimated_time(const RowPairs& pairs, size_t code_size) {
         steps.next();
         compared += double(row - pairs.range_of(row).begin);
     }
-    return compared * (of_pair + of_byte * double(code_size));
+    return compared * (of_pair + of_byte * 8 * double(bits.words));
 }
 
 double BitJoin::largest_distance(size_t row, const Line& line, double weight)
@@ -47,9 +39,7 @@ void BitJoin::find(size_t row, State& state) const {
     if (largest < 0) {
         return;
     }
-    std::vector<uint64_t> query((code_size + 7) / 8);
-    std::memcpy(query.data(), codes.data() + row * code_size, code_size);
-    const size_t num_bits = 8 * code_size;
+    const size_t code_size = 8 * bits.words, num_bits = 8 * code_size;
     HammingHits hits(
             0,
             num_bits,
@@ -58,10 +48,10 @@ void BitJoin::find(size_t row, State& state) const {
     simd::HammingSink* sinks[] = {&hits};
     scan_codes(
             1,
-            query.data(),
+            bits.row(row),
             idx_t(begin),
             idx_t(row),
-            codes.data(),
+            reinterpret_cast<const uint8_t*>(bits.all.data()),
             code_size,
             sinks);
     for (const uint64_t key : hits.sorted()) {

@@ -4,9 +4,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <vector>
 
+#include "indexes/BitRows.h"
 #include "indexes/RowJoin.h"
 
 namespace faiss_ext {
@@ -19,20 +18,16 @@ namespace faiss_ext {
  */
 class BitJoin : public RowJoin {
    public:
-    /**
-     * @param codes  of the vectors of which the rows are, each of code_size
-     *               bytes
-     */
-    BitJoin(const RowPairs& pairs, const uint8_t* codes, size_t code_size);
+    /// @param bits  must live as long as this object
+    BitJoin(const RowPairs& pairs, const BitRows& bits);
 
     void find(size_t row, State& state) const override;
 
     /// Estimates the time of all calls of find.
-    static double estimated_time(const RowPairs& pairs, size_t code_size);
+    static double estimated_time(const RowPairs& pairs, const BitRows& bits);
 
    private:
-    size_t code_size;
-    std::vector<uint8_t> codes; ///< row by row
+    const BitRows& bits;
 
     /// The largest distance of a row and one of another weight.
     double largest_distance(size_t row, const Line& line, double weight) const;

@@ -426,7 +426,7 @@ void IndexBinaryFlatKernel::range_search(
     fill_range_result(
             found,
             result,
-            [](const auto& hit) { return float(hit.first); },
+            [](const auto& hit) { return float_at_most(hit.first); },
             [](const auto& hit) { return hit.second; });
 }
 

@@ -62,7 +62,8 @@ IndexBinaryHNSWKernel::IndexBinaryHNSWKernel(
         int d,
         const BitKernel& kernel,
         int M)
-        : IndexBinaryHNSWSIMD(d, M), kernel(kernel.clone()) {
+        : IndexBinaryHNSWSIMD(padded_bits(d), M), kernel(kernel.clone()) {
+    this->d = d; // FAISS's constructors take only multiples of 8
     check_kernel();
 }
 
@@ -74,8 +75,8 @@ void IndexBinaryHNSWKernel::check_kernel() const {
             "IndexBinaryHNSWKernel: a graph needs a symmetric kernel with k(x, x) = 1, got %s; BKFlat(...) alone takes any kernel of bits",
             kernel->description().c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
-            d <= most_kernel_bits,
-            "IndexBinaryHNSWKernel: the number of bits is %d, expected at most %d",
+            d > 0 && d <= most_kernel_bits,
+            "IndexBinaryHNSWKernel: the number of bits is %d, expected 1 to %d",
             d,
             most_kernel_bits);
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/bit_rows.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/scratch.h"
@@ -161,6 +162,7 @@ void IndexBinaryHNSWSIMD::check_graph(const char* where) const {
 void IndexBinaryHNSWSIMD::add(idx_t n, const uint8_t* x) {
     check_graph("add");
     check_batch(n, x, "IndexBinaryHNSWSIMD::add");
+    check_bits(n, d, x, "IndexBinaryHNSWSIMD::add");
     check_levels(*this, n, "IndexBinaryHNSWSIMD");
     check_ef(hnsw.efConstruction, "efConstruction", "IndexBinaryHNSWSIMD::add");
     if (n > 0) {
@@ -208,6 +210,7 @@ void IndexBinaryHNSWSIMD::for_searches(
     check_graph(where);
     const std::string name = std::string("IndexBinaryHNSWSIMD::") + where;
     check_batch(n, x, name.c_str());
+    check_bits(n, d, x, name.c_str());
     const std::unique_ptr<VertexScores> scores = this->scores();
     const size_t width = scores->d();
     std::vector<float> queries(n * width);
@@ -312,7 +315,7 @@ void IndexBinaryHNSWSIMD::range_search(
     fill_range_result(
             found,
             result,
-            [](const auto& hit) { return float(hit.first); },
+            [](const auto& hit) { return float_at_most(hit.first); },
             [](const auto& hit) { return hit.second; });
 }
 

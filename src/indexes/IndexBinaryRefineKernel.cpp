@@ -16,6 +16,7 @@
 #include "core/bit_rows.h"
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/hamming.h"
 #include "core/parallel.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
@@ -51,8 +52,10 @@ int bits_of(const IndexBinary& index) {
 }
 
 void check_alike(const IndexBinary& base, const IndexBinaryFlatKernel& exact) {
+    const bool is_padded =
+            !hashed(&base) && bits_of(base) == padded_bits(exact.d);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            bits_of(base) == exact.d,
+            is_padded || bits_of(base) == exact.d,
             "%s: base_index takes %d bits and refine_index %d, expected the same",
             name,
             bits_of(base),

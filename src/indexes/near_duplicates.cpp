@@ -11,7 +11,10 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <unordered_map>
 #include <utility>
+
+#include <faiss_ext/kernels/BitKernel.h>
 
 #include "core/check.h"
 #include "core/errors.h"
@@ -20,12 +23,14 @@
 #include "core/sparse_input.h"
 #include "indexes/BandJoin.h"
 #include "indexes/BitJoin.h"
+#include "indexes/BitRows.h"
 #include "indexes/OrderedRows.h"
 #include "indexes/RowJoin.h"
 #include "indexes/RowPairs.h"
 #include "indexes/ScanJoin.h"
 #include "indexes/SharedColumnJoin.h"
 #include "kernels/SparseQuery.h"
+#include "simd/common_bits.h"
 
 namespace faiss_ext {
 
@@ -152,6 +157,55 @@ class States {
     std::vector<std::unique_ptr<State>> unused;
 };
 
+/// Whether the value of vectors of zeros and ones depends only on their numbers
+/// of ones, alone and in common.
+bool counts_bits(const Kernel& kernel) {
+    const std::vector<std::string> names = bit_kernel_names();
+    return std::any_of(
+            names.begin(), names.end(), [&](const std::string& name) {
+                const auto of_bits = bit_kernel_factory(name);
+                const Kernel* same = of_bits->on_vectors();
+                return same && same->description() == kernel.description();
+            });
+}
+
+/// The values of a row of bits with others, each computed only once for the
+/// same numbers of ones.
+class ValuesOfBits {
+   public:
+    ValuesOfBits(
+            const BitRows& bits,
+            size_t row,
+            const std::vector<uint32_t>& others)
+            : bits(bits), others(others), common(others.size()) {
+        simd::common_bits(
+                bits.words,
+                bits.row(row),
+                bits.all.data(),
+                others.size(),
+                others.data(),
+                common.data());
+    }
+
+    /// @param compute  computes the value
+    template <class Compute>
+    float at(size_t number, Compute&& compute) {
+        const uint64_t key =
+                uint64_t(bits.ones[others[number]]) << 32 | common[number];
+        const auto [place, is_new] = values.try_emplace(key);
+        if (is_new) {
+            place->second = compute();
+        }
+        return place->second;
+    }
+
+   private:
+    const BitRows& bits;
+    const std::vector<uint32_t>& others;
+    std::vector<uint32_t> common;
+    std::unordered_map<uint64_t, float> values;
+};
+
 /// The vectors of a call, and the values of pairs. If the vectors are bits,
 /// codes are the packed ones, and otherwise null.
 class Join {
@@ -173,7 +227,11 @@ class Join {
               rows(x->get(), bound),
               pairs(rows, bound) {
         check_missed(most_missed, seed, where);
-        choose_join(most_missed, seed, codes);
+        if (codes) {
+            bits.emplace(rows, codes, x->get().d / 8);
+            compares_bits = counts_bits(kernel);
+        }
+        choose_join(most_missed, seed);
     }
 
     /// The share of pairs that may be missed.
@@ -233,22 +291,23 @@ class Join {
     SumBound bound;
     OrderedRows rows;
     RowPairs pairs;
+    std::optional<BitRows> bits;
+    bool compares_bits = false;
     std::unique_ptr<RowJoin> join;
     double share_missed = 0;
 
     /// Takes the exact join that is the fastest, or bands if they may miss
     /// pairs, and if the exact joins are slow and take far longer.
-    void choose_join(double most_missed, int64_t seed, const uint8_t* codes) {
+    void choose_join(double most_missed, int64_t seed) {
         constexpr double slow = 1e8, times_longer = 2;
         join = std::make_unique<SharedColumnJoin>(pairs);
         double time = join->estimated_time();
-        if (codes) {
-            const double of_bits =
-                    BitJoin::estimated_time(pairs, x->get().d / 8);
+        if (bits) {
+            const double of_bits = BitJoin::estimated_time(pairs, *bits);
             if (of_bits < time) {
                 time = of_bits;
                 join.reset();
-                join = std::make_unique<BitJoin>(pairs, codes, x->get().d / 8);
+                join = std::make_unique<BitJoin>(pairs, *bits);
             }
         }
         if (time <= slow) {
@@ -292,19 +351,29 @@ class Join {
             return;
         }
         const SparseQuery query(kernel, vector_of(row));
-        size_t number = 0;
-        for (const uint32_t other : state.join.found) {
-            if (++number % 256 == 0) {
+        const std::vector<uint32_t>& others = state.join.found;
+        std::optional<ValuesOfBits> of_bits;
+        if (compares_bits) {
+            of_bits.emplace(*bits, row, others);
+        }
+        for (size_t number = 0; number < others.size(); number++) {
+            if (number % 256 == 255) {
                 check_interrupt();
             }
+            const uint32_t other = others[number];
             if (skip(row, other)) {
                 continue;
             }
-            // alone: the last bits of a value may depend on the other rows
-            const SparseRow vector = vector_of(other);
-            float value;
-            query.scores(metric, {&vector, 1}, &value);
-            kernel.values_of_scores(metric, 1, &value);
+            const auto compute = [&] {
+                // alone: the last bits of a value may depend on the other rows
+                const SparseRow vector = vector_of(other);
+                float value;
+                query.scores(metric, {&vector, 1}, &value);
+                kernel.values_of_scores(metric, 1, &value);
+                return value;
+            };
+            const float value =
+                    of_bits ? of_bits->at(number, compute) : compute();
             if (value >= threshold) {
                 found(state, row, other, value);
             }

@@ -4,13 +4,23 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include <faiss/impl/AuxIndexStructures.h>
 
 namespace faiss_ext {
+
+/// A distance >= 0 as a float that is not larger, so that it is below every
+/// radius that the distance is below.
+inline float float_at_most(int32_t distance) {
+    const auto rounded = float(distance);
+    return int64_t(rounded) > distance ? std::nextafter(rounded, 0.0f)
+                                       : rounded;
+}
 
 /// Copies the hits of each query; distance(hit) and label(hit) return the
 /// distance and label of a hit.

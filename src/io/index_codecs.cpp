@@ -861,6 +861,15 @@ constexpr bool can_change = requires(Graph& graph) {
     graph.places;
 };
 
+/// The dimension of the storage of a graph.
+int stored_width(const Index& index) {
+    return index.d;
+}
+
+int stored_width(const IndexBinary& index) {
+    return padded_bits(index.d);
+}
+
 /// Checks a graph, and the class and dimension of its storage.
 template <class IndexT, class Storage, class Class>
 void check_graph(const Class& index, const Place& place) {
@@ -886,7 +895,7 @@ void check_graph(const Class& index, const Place& place) {
             is_sound(hnsw, num_vertices, has_entry),
             "its graph is inconsistent");
     place.require(
-            index.storage->d == index.d,
+            index.storage->d == stored_width(index),
             "its graph and its vectors do not match");
     place.require(
             dynamic_cast<const Storage*>(index.storage),
@@ -904,9 +913,15 @@ void check_kernel_graph(const IndexHNSWKernel& index, const Place& place) {
     check_distances(index.storage, place.file);
 }
 
+void check_graph_of_codes(
+        const IndexBinaryHNSWSIMD& index,
+        const Place& place) {
+    check_graph<IndexBinary, IndexBinaryFlatSIMD>(index, place);
+}
+
 void check_code_graph(const IndexBinaryHNSWSIMD& index, const Place& place) {
     check_code_length(index.d, index.is_trained, place);
-    check_graph<IndexBinary, IndexBinaryFlatSIMD>(index, place);
+    check_graph_of_codes(index, place);
 }
 
 void write_bit_graph(const IndexBinaryHNSWKernel& index, IOWriter* f) {
@@ -916,7 +931,8 @@ void write_bit_graph(const IndexBinaryHNSWKernel& index, IOWriter* f) {
 
 void check_bit_graph(const IndexBinaryHNSWKernel& index, const Place& place) {
     place.pass([&] { index.check_kernel(); });
-    check_code_graph(index, place);
+    place.require(index.is_trained, "it is not trained");
+    check_graph_of_codes(index, place);
 }
 
 template <class Class>
@@ -944,7 +960,6 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
 template <class Graph>
 std::unique_ptr<Graph> read_graph_of_codes(IOReader* f, int io_flags) {
     const Header header = read_header<IndexBinary>(f);
-    check_code_length(header.d, header.is_trained, Place(*f));
     auto index = make_with_ids<Graph>();
     index->own_fields = true;
     header.apply(*index);

@@ -876,7 +876,9 @@ std::unique_ptr<IndexBinary> make_binary_with_refine(
     }
     auto refine = make_registered<IndexBinary>(d, exact, faiss::METRIC_L2);
     auto* bits = dynamic_cast<IndexBinaryFlatKernel*>(refine.get());
-    auto base = make_binary_index(d, base_part);
+    // indexes of codes take whole bytes
+    const bool takes_codes = !is_hash(base_part.split()[0]);
+    auto base = make_binary_index(takes_codes ? padded_bits(d) : d, base_part);
     auto index = make_with_ids<IndexBinaryRefineKernel>(base.get(), bits);
     index->own_fields = true;
     base.release();
@@ -923,7 +925,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
         is_wrapper<IndexBinary>(parts[0])) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 d % 8 == 0 || is_exact_for_bits(parts[0]),
-                "the number of bits is %d, expected a multiple of 8; only BKFlat takes other numbers",
+                "the number of bits is %d, expected a multiple of 8; only BKFlat(...), alone, behind BHNSW or in Refine, takes other numbers",
                 d);
         return make_storage(d, part, {"BKFlat(...)"});
     }

@@ -207,7 +207,7 @@ double TverskyBitKernel::distance(const BitCounts& n) const {
     if (n.common + others > 0) {
         return others / (n.common + others);
     }
-    return n.x == 0 && n.y == 0 ? 0 : 1;
+    return 0;
 }
 
 double TverskyBitKernel::common_bits(double distance, const BitCounts& n)

@@ -143,6 +143,7 @@ def test_radii_are_distances_of_the_kernel(string):
 
 
 @pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap,BKFlat(jaccard)", "BConcurrent,BKFlat(jaccard)", "BKFlat(dice),Refine(BKFlat(jaccard))",
+                                    "BHNSW8,BKFlat(jaccard)", "BFlat,Refine(BKFlat(jaccard))", "BHNSW8,BKFlat(dice),Refine(BKFlat(jaccard))",
                                     "CWS64,BFlat,Refine(BKFlat(jaccard))", "BConcurrent,CWS64,BFlat,Refine(BKFlat(jaccard))"])
 def test_all_methods_with_any_number_of_bits(string, tmp_path):
     x = np.packbits(np.random.default_rng(0).random((300, 166)) < 0.2, axis=1)
