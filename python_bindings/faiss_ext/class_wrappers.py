@@ -1177,10 +1177,22 @@ def wrap_hashes():
     def of_pair(the_class, name, summary):
         method = vars(the_class)[f"_{name}_c"]
 
-        def function(self, x: "ArrayLike", y: "ArrayLike") -> float:
-            x, y = (as_vectors(np.atleast_2d(as_array(
-                sparse_arrays.as_row(v, name).toarray() if is_sparse(v)
-                else v, name)), self.d_in, name) for v in (x, y))
+        def function(
+            self, x: "ArrayLike", y: "ArrayLike", *,
+            packed: "bool | int" = False
+        ) -> float:
+            packed = checked_packed(packed, name)
+
+            def rows_of(v):
+                if packed:
+                    v = np.atleast_2d(as_array(v, name))
+                    return unpacked(self, v, packed, name).dense()
+                if is_sparse(v):
+                    v = sparse_arrays.as_row(v, name).toarray()
+                return as_vectors(
+                    np.atleast_2d(as_array(v, name)), self.d_in, name)
+
+            x, y = rows_of(x), rows_of(y)
             if len(x) != 1 or len(y) != 1:
                 raise ValueError(f"{name}: expected two vectors")
             return method(self, faiss.swig_ptr(x), faiss.swig_ptr(y))
@@ -1192,6 +1204,8 @@ Parameters
 ----------
 x, y : array_like, shape (d_in,)
     Sparse vectors may have the shape (1, d_in).
+packed : bool or int, optional
+    Whether x and y are packed bits, as for encode.
 
 Returns
 -------

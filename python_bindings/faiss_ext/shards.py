@@ -14,8 +14,9 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .arguments import (
-    as_asked, as_codes, as_integer, as_k, as_selected, as_vectors, python_number)
-from .class_wrappers import index_radius
+    as_asked, as_codes, as_integer, as_k, as_selected, as_vectors,
+    checked_packed, python_number)
+from .class_wrappers import index_radius, unpacked
 from .distances import transformed, values_of_ids
 from .errors import renumbering, unsupported
 from .files import size_of
@@ -25,7 +26,7 @@ from .parameters import Sharded, set_index_parameter
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
 from .sparse_arrays import as_csr, is_sparse
-from .sparse_vectors import takes_sparse, why_not_sparse
+from .sparse_vectors import PackedVectors, takes_sparse, why_not_sparse
 from .vector_files import VectorFileError
 
 # limits of the queries in a batch, and of their candidates
@@ -505,8 +506,11 @@ class ShardedIndex:
             own = [own] * len(self.shards)
         return self.place.run(method, x, own, self.parameters, self.removed)
 
-    def _queries(self, x, where):
+    def _queries(self, x, packed, where):
         self._check_open()
+        packed = checked_packed(packed, where)
+        if packed:
+            x = self._vectors_of_bits(x, packed, where)
         hash = hash_in_front(self.model) if self.is_binary else None
         if self.is_binary and hash is None:
             return as_codes(x, -(-self.d // 8), where)
@@ -517,12 +521,19 @@ class ShardedIndex:
             raise unsupported(f"{where}: {why_not_sparse(self.string)}")
         return as_csr(x, d, where)
 
+    def _vectors_of_bits(self, x, packed, where):
+        """Packed bits as vectors, sparse ones if the index takes them; as they
+        are for an index of codes."""
+        x = unpacked(self.model, x, packed, where)
+        return x.csr() if isinstance(x, PackedVectors) else x
+
     def search(
             self, x: "ArrayLike", k: int, *,
             filter: (
                 "ArrayLike | set[int] | Callable[..., Any] | "
                 "faiss.IDSelector | None"
-            ) = None) -> "tuple[NDArray[Any], NDArray[np.int64]]":
+            ) = None, packed: "bool | int" = False
+    ) -> "tuple[NDArray[Any], NDArray[np.int64]]":
         """Finds the k nearest neighbours of each query.
 
         Parameters
@@ -537,6 +548,9 @@ class ShardedIndex:
             array of ids and returns a boolean mask. With Refine, each shard then
             ranks its own candidates again. Together these are more candidates
             than in one index.
+        packed : bool or int, optional
+            Whether the rows of x are packed bits, as numpy.packbits gives; or
+            their number of bits.
 
         Returns
         -------
@@ -545,7 +559,7 @@ class ShardedIndex:
         I : int64, shape (n, k)
             Ids, padded with -1.
         """
-        x = self._queries(x, "ShardedIndex.search")
+        x = self._queries(x, packed, "ShardedIndex.search")
         k = as_k(k, "ShardedIndex.search")
         n = x.shape[0]
         D = np.empty((n, k), "int32" if self.is_binary else "float32")
@@ -658,7 +672,7 @@ class ShardedIndex:
             filter: (
                 "ArrayLike | set[int] | Callable[..., Any] | "
                 "faiss.IDSelector | None"
-            ) = None,
+            ) = None, packed: "bool | int" = False
     ) -> "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]":
         """Finds all vectors within a radius of each query.
 
@@ -673,6 +687,8 @@ class ShardedIndex:
             The radius.
         filter : array_like, set, range, callable or faiss.IDSelector, optional
             As for search.
+        packed : bool or int, optional
+            As for search.
 
         Returns
         -------
@@ -680,7 +696,7 @@ class ShardedIndex:
             As returned by faiss.Index: query i has the results [lims[i]:lims[i
             + 1]].
         """
-        x = self._queries(x, "ShardedIndex.range_search")
+        x = self._queries(x, packed, "ShardedIndex.range_search")
         radius = index_radius(
             self.model, radius, "ShardedIndex.range_search")
         allowed = self._allowed(filter, "ShardedIndex.range_search")

@@ -72,6 +72,13 @@ class PackedVectors(SparseVectors):
         x[np.repeat(np.arange(self.n), np.diff(self.indptr)), self.indices] = 1
         return x
 
+    def csr(self):
+        """A csr_matrix with a column for each bit."""
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((self.values, self.indices, self.indptr),
+                          shape=(self.n, self.d))
+
 
 def vectors_of_bits(x, packed, where):
     """The vectors of packed bits that tell their number themselves."""
@@ -80,13 +87,8 @@ def vectors_of_bits(x, packed, where):
 
 
 def sparse_of_bits(x, packed, where):
-    """Packed bits as a csr_matrix of float32 ones, with a column for each
-    bit."""
-    from scipy.sparse import csr_matrix
-
-    rows = vectors_of_bits(x, packed, where)
-    return csr_matrix((rows.values, rows.indices, rows.indptr),
-                      shape=(rows.n, rows.d))
+    """Packed bits as a csr_matrix of float32 ones."""
+    return vectors_of_bits(x, packed, where).csr()
 
 
 class DenseRows(SparseVectors):
