@@ -51,12 +51,13 @@ class ChunkSource(ArraySource):
 
     def task(self):
         return dask.delayed(ArraySource)(
-            self.array, self.name, self.identity)
+            self.array, self.name, self.identity, self.packed)
 
     def opened(self):
         """Computes the chunk in this process."""
         return ArraySource(
-            self.array.compute(), self.name, self.identity).opened()
+            self.array.compute(), self.name, self.identity,
+            self.packed).opened()
 
 
 def check_running(client):

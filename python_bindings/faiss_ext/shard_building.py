@@ -8,13 +8,13 @@ import os
 import faiss
 import numpy as np
 
-from . import swigfaiss_ext as swig
 from ._version import __version__
 from .arguments import shown
+from .class_wrappers import unpacked
 from .errors import with_prefix
 from .files import has_digest, read_index
 from .out_of_core import (
-    Build, check_counts, check_exact, checked, integer, made_from,
+    Build, check_exact, checked, integer, made_from,
     number_of_bytes, takes_packed_bits, train_with)
 from .progress import counting
 from .shard_folder import (
@@ -108,11 +108,10 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     memory = number_of_bytes(memory)
     engine = engine_of(client)
     sources = sources_of(partitions, part)
+    for source in sources:
+        source.packed = packed
     sizes = sizes_of(sources, engine)
     are_sparse = all(size.get("is_sparse") for size in sizes)
-    if not swig._is_string_for_codes(string):
-        check_counts(packed, sizes[0]["dtype"] if not are_sparse else None, string,
-                     sources[0].name)
     model = made_from(
         string, sizes[0]["d"], sizes[0]["dtype"], metric, parameters,
         f"partition {sources[0].name}", packed, are_sparse)
@@ -216,7 +215,11 @@ class ShardBuild:
         if model.is_trained:
             return
         numbers = drawn(self.ends[-1], size, seed)
-        sample = self.sample(numbers, takes_packed_bits(model))
+        bits = takes_packed_bits(model)
+        unpacks = bool(self.sources[0].packed) and not bits
+        sample = self.sample(numbers, bits or unpacks)
+        if unpacks:
+            sample = unpacked(model, sample, True, "training")
         try:
             train_with(
                 model, sample, numbers, self.progress, self.place_of)

@@ -72,8 +72,9 @@ class FileSource(Source):
 class ArraySource(Source):
     """The vectors of an array."""
 
-    def __init__(self, array, name, identity):
+    def __init__(self, array, name, identity, packed=None):
         self.array, self.name, self.identity = array, name, identity
+        self.packed = packed
 
     def opened(self):
         x = (checked_csr(self.array, self.name) if is_sparse(self.array)

@@ -112,6 +112,27 @@ def test_packed_bits(string):
         index.search(X, 3)
 
 
+@pytest.mark.parametrize("string", [
+    "KFlat(jaccard)", "CWS128,BFlat", "CWS128,BFlat,Refine(KFlat(jaccard))", "KPCA16(jaccard),KIVF4", "KFlat(jaccard,store=sparse)"])
+def test_packed_bits_for_an_index_of_vectors(string, tmp_path):
+    bits = X[:, :61] > 4
+    packed = np.packbits(bits, axis=1)
+    index = built([packed[:400], packed[400:]], string, packed=61, folder=tmp_path / "shards")
+    of_vectors = built([bits[:400].astype("float32"), bits[400:].astype("float32")], string)
+    for found, expected in zip(index.search(packed[::7], 5, packed=61), of_vectors.search(bits[::7], 5)):
+        np.testing.assert_array_equal(found, expected)
+    radius = float(np.median(index.search(packed[::7], 5, packed=True)[0]))
+    for found, expected in zip(index.range_search(packed[::7], radius, packed=61), of_vectors.range_search(bits[::7], radius)):
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="packed is 32, a number of bits, expected 61 or True"):
+        index.search(packed, 5, packed=32)
+
+
+def test_bytes_that_may_be_packed_bits_or_counts_need_packed():
+    with pytest.raises(ValueError, match="packed=True or packed=False"):
+        built([np.packbits(X > 4, axis=1)], "KFlat(jaccard)")
+
+
 def test_packed_bits_that_do_not_fill_the_last_byte(tmp_path):
     bits = np.packbits(X[:, :61] > 4, axis=1)
     index = built([bits[:400], bits[400:]], "BKFlat(hamming)", packed=61, folder=tmp_path / "shards")
