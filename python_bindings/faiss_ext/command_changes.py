@@ -120,10 +120,10 @@ def run_add(args):
             index.add_with_ids(x, ids)
     if names is not None:
         names.add(new_names, ids)
-    first, last = int(ids.min()), int(ids.max())
-    return finish(args, index, names, f"{x.shape[0]:,} added, with ids from "
-                  f"{first} to {last}", added=x.shape[0], first_id=first,
-                  last_id=last)
+    first, last = (int(ids.min()), int(ids.max())) if len(ids) else (None, None)
+    span = f", with ids from {first} to {last}" if len(ids) else ""
+    return finish(args, index, names, f"{x.shape[0]:,} added{span}",
+                  added=x.shape[0], first_id=first, last_id=last)
 
 
 def run_update(args):

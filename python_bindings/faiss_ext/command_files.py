@@ -91,8 +91,8 @@ def ids_or_names_given(word, names, read=read_ids, are_known=False):
         if are_known and unknown is not None:
             raise VectorFileError(
                 f"{word}: the index has no vector with the name {unknown!r}, and "
-                "there is no file of this name; ids of an index with names are "
-                "read from a .npy file")
+                f"there is no file {word}; if you mean ids instead of names, "
+                "give them in a .npy file")
         return given
     return ids_given(word, functools.partial(
         read_ids_or_names, has_names=names is not None, read=read))
@@ -124,7 +124,7 @@ def batches_for(args, index, names, file):
     for read in fingerprints_for(
             width_of(index), names, file, **reading(args)):
         skipped.extend(read.skipped)
-        if len(read.codes):
+        if len(read.codes) or not read.skipped:
             yield unpacked(index, read.codes, read.bits, file), read.names
     report(skipped)
 

@@ -210,7 +210,7 @@ def arguments():
     either = sub.add_mutually_exclusive_group()
     either.add_argument("--radius", type=float,
                         help="search by range instead of for k neighbours")
-    either.add_argument("--threshold", type=number(float, 0), metavar="VALUE",
+    either.add_argument("--threshold", type=number(float, 0, 1), metavar="VALUE",
                         help="find vectors with at least this kernel value, "
                         "in an index with BKFlat")
     sub.add_argument("--filter", metavar="IDS",
@@ -331,9 +331,10 @@ def arguments():
     add_compared(sub)
     sub.add_argument("n_picks", type=number(int, 1), metavar="N",
                      help="number of picks")
-    sub.add_argument("--first", type=number(int, 0), metavar="ROW",
-                     help="position of the first pick in the file, from 0 "
-                     "(default: random)")
+    sub.add_argument("--first", metavar="NAME",
+                     help="the first pick: its name, or its position in the "
+                     "file, from 0 (default: random); if an integer is a name "
+                     "in the file, it means the vector of this name")
     sub.add_argument("--seed", type=number(int, 0), default=1234,
                      help="seed of the first pick (default: 1234)")
     add_output(sub, "picks and values", "pick: its largest kernel value with "

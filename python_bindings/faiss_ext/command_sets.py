@@ -11,9 +11,9 @@ import numpy as np
 from .arguments import counted
 from .clusters import butina_clusters
 from .command_files import (
-    check_results_file, naming, packed_given, rows_given)
+    UsageError, check_results_file, naming, packed_given, rows_given)
 from .duplicates import found_pairs, near_duplicate_groups
-from .picks import maxmin_picks
+from .picks import as_row, maxmin_picks
 from .progress import show_progress
 from .result_files import as_lists, write_results, write_table
 from .sources import as_floats
@@ -64,13 +64,27 @@ def run_clusters(args):
 
 def run_picks(args):
     x, packed, names = rows_to_compare(args)
+    first = first_given(args, names, x.shape[0])
     (picks, values), about = computed(args, x, lambda: maxmin_picks(
-        x, args.n_picks, args.kernel, args.first, packed, args.seed))
+        x, args.n_picks, args.kernel, first, packed, args.seed))
     name = namer(names)
     return show_results(
         args, names, {"picks": picks, "values": values}, about,
         {"picks": len(picks)}, ("vector", "similarity"),
         ((name(i), value) for i, value in zip(picks, values)))
+
+
+def first_given(args, names, n):
+    """The row that --first tells by its name or number; None without it."""
+    word = args.first
+    if word is None:
+        return None
+    if word.isdecimal() and word not in (names or ()):
+        return as_row(int(word), None, n, args.vectors)
+    if names is None:
+        raise UsageError(f"--first is {word!r}, but {args.vectors} has no names; "
+                         f"expected a position from 0 to {n - 1}")
+    return as_row(word, names, n, args.vectors)
 
 
 def computed(args, x, function):

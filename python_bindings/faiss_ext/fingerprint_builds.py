@@ -93,6 +93,8 @@ def build_from_fingerprints(path, string, output, reading, ids, memory, train,
                 names.add(batch.names)
                 write_bvecs(file, batch.codes)
                 count(len(batch.codes))
+        if len(names) == 0:
+            raise VectorFileError(f"{path}: it has no fingerprints")
         file.flush()
         ids, others = ids(len(names))
         index = build_of(

@@ -82,20 +82,22 @@ def is_molecule_file(path):
 
 def read_fingerprints(
     path: "str | os.PathLike", fingerprint: "str | None" = None,
-    skip_errors: bool = False, name_property: "str | None" = None
+    skip_errors: bool = False, name_property: "str | None" = None,
+    part: "str | None" = None
 ) -> Fingerprints:
     """Reads the fingerprints of a file.
 
     - `.fps`, `.fps.gz`: chemfp's text format. The header has the number of
       bits and the type. Without it, a fingerprint has four bits for each hex
-      digit. In these files, the first bit of a byte is its lowest. The bits of
+      digit. If a file has a header with the number of bits and no lines, it
+      has 0 fingerprints. In these files, the first bit of a byte is its lowest. The bits of
       each byte are therefore reversed.
     - `.smi`, `.smiles`, plain or with `.gz`: a SMILES and a name per line, with
       space between them. A name ends at a tab, and further columns are
-      ignored. If the first line begins with the word SMILES, it has the titles
-      of columns. The `|...|` behind a CXSMILES is ignored. RDKit, which must be
-      installed, computes the fingerprints. A molecule without a name gets its
-      SMILES as its name.
+      ignored. If the first line begins with the word SMILES, in any case, it
+      has the titles of columns. The `|...|` behind a CXSMILES is ignored.
+      RDKit, which must be installed, computes the fingerprints. A molecule
+      without a name gets its SMILES as its name.
     - `.sdf`, `.sdf.gz`: records with a molecule each, which RDKit reads, and
       whose title is its name. A molecule without a title gets its SMILES as its
       name.
@@ -121,6 +123,9 @@ def read_fingerprints(
     name_property : str, optional
         For `.sdf` files: the property that has the names, in place of the
         title.
+    part : str, optional
+        For `.npz` files: the array of packed bits. It is needed if the file has
+        several arrays of two dimensions.
 
     Returns
     -------
@@ -133,7 +138,7 @@ def read_fingerprints(
         there is an error in a line or a record, which is named.
     ValueError
         If the type is unknown, or its number of bits is not that of the file.
-        Also if `name_property` is given for another kind of file.
+        Also if `name_property` or `part` is given for another kind of file.
 
     Examples
     --------
@@ -142,7 +147,8 @@ def read_fingerprints(
     >>> index.add(read.codes)
     """
     return joined(list(fingerprint_batches(
-        path, fingerprint, skip_errors, name_property=name_property)))
+        path, fingerprint, skip_errors, name_property=name_property,
+        part=part)))
 
 
 def joined(batches):
@@ -162,14 +168,14 @@ def chained(lists):
 def fingerprint_batches(
     path: "str | os.PathLike", fingerprint: "str | None" = None,
     skip_errors: bool = False, batch: int = 10_000,
-    name_property: "str | None" = None
+    name_property: "str | None" = None, part: "str | None" = None
 ) -> "Iterator[Fingerprints]":
     """Reads the fingerprints of a file in batches, for files larger than
     memory.
 
     Parameters
     ----------
-    path, fingerprint, skip_errors, name_property
+    path, fingerprint, skip_errors, name_property, part
         As for `read_fingerprints`.
     batch : int, optional
         The number of fingerprints in a batch. The last one may have fewer.
@@ -190,15 +196,15 @@ def fingerprint_batches(
         raise ValueError(f"{where}: batch is {batch}, expected at least 1")
     for value, what, example in (
             (fingerprint, "fingerprint", DEFAULT_FINGERPRINT),
-            (name_property, "name_property", "ID")):
+            (name_property, "name_property", "ID"), (part, "part", "codes")):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{where}: {what} must be a str such as "
                             f"'{example}', got {shown(value)}")
     return checked_batches(name, fingerprint and canonical(fingerprint),
-                           skip_errors, name_property, batch)
+                           skip_errors, name_property, part, batch)
 
 
-def checked_batches(path, fingerprint, skip_errors, name_property, batch):
+def checked_batches(path, fingerprint, skip_errors, name_property, part, batch):
     kind = kind_of(path)
     if kind is None:
         raise VectorFileError(
@@ -211,19 +217,23 @@ def checked_batches(path, fingerprint, skip_errors, name_property, batch):
     if name_property is not None and kind != "sdf":
         raise ValueError(f"name_property: {path} has no properties, only .sdf "
                          "files have some")
-    read = {"fps": fps_batches, "smi": smiles_batches, "array": array_batches,
+    if part is not None and not path.endswith(".npz"):
+        raise ValueError(f"part: {path} has no arrays with names, only .npz files "
+                         "have some")
+    read = {"fps": fps_batches, "smi": smiles_batches,
+            "array": functools.partial(array_batches, part),
             "sdf": functools.partial(sdf_batches, name_property)}[kind]
-    n = 0
+    is_read = False
     with errors_named(path):
-        for part in read(path, fingerprint, skip_errors, batch):
+        for found in read(path, fingerprint, skip_errors, batch):
             if fingerprint is not None and bits_of(fingerprint) not in (
-                    None, part.bits):
+                    None, found.bits):
                 raise VectorFileError(
-                    f"{path}: fingerprints of {part.bits:,} bits, but "
+                    f"{path}: fingerprints of {found.bits:,} bits, but "
                     f"{fingerprint} has {bits_of(fingerprint):,}")
-            n += len(part.codes)
-            yield part
-    if n == 0:
+            is_read |= len(found.codes) > 0 or not found.skipped
+            yield found
+    if not is_read:
         raise VectorFileError(f"{path}: it has no fingerprints")
 
 
@@ -300,14 +310,22 @@ def fps_batches(path, fingerprint, skip_errors, batch):
     with opened(path) as file:
         header, lines = fps_header(path, numbered(file))
         parse = FpsLines(header.get("num_bits"))
-        for codes, names, skipped in batches_of(
-                lines, file, parse, path, skip_errors, batch):
+        batches = batches_of(lines, file, parse, path, skip_errors, batch)
+        if parse.bits:
+            batches = at_least_one(batches)
+        for codes, names, skipped in batches:
             if not parse.bits:
                 raise VectorFileError(
                     f"{path}: it has no fingerprints: {skipped[0]}")
             yield Fingerprints(
                 array_of(codes, parse.size), names, parse.bits,
                 fingerprint or header.get("type") or None, skipped)
+
+
+def at_least_one(batches):
+    """The batches, or an empty one if there are none."""
+    yield next(batches, ([], [], []))
+    yield from batches
 
 
 def fps_header(path, lines):
@@ -349,22 +367,22 @@ class FpsLines:
         name = rest.partition(b"\t")[0]
         if not line:
             raise LineError("it is empty")
-        if not name:
-            raise LineError("expected hex digits, a tab and a name, got "
-                            + ("no name" if tab else "no tab"))
+        if not (name and digits):
+            raise LineError("expected hex digits, a tab and a name, got " + (
+                "no tab" if not tab else "no name" if digits
+                else "no hex digits"))
         try:
             code = binascii.unhexlify(digits)
         except binascii.Error:
             raise LineError("expected pairs of hex digits, got "
                             f"{digits[:100].decode(errors='replace')!r}"
                             ) from None
-        if self.bits is None and code:
+        if self.bits is None:
             self.bits, self.size = 8 * len(code), len(code)
-        if len(code) != self.size or not code:
+        if len(code) != self.size:
             raise LineError(
-                f"expected {2 * (self.size or 1)} hex digits"
-                + f" for {self.bits:,} bits" * bool(self.bits)
-                + f", got {len(digits)}")
+                f"expected {2 * self.size} hex digits for {self.bits:,} bits, "
+                f"got {len(digits)}")
         if self.bits % 8 and code[-1] >> self.bits % 8:
             raise LineError(f"a bit beyond the {self.bits:,} bits is set")
         return code.translate(REVERSED), name
@@ -411,7 +429,7 @@ def without_titles(lines):
     first = next(lines, None)
     if first is None:
         return
-    if first[1].split(None, 1)[:1] not in ([b"SMILES"], [b"smiles"]):
+    if first[1].upper().split(None, 1)[:1] != [b"SMILES"]:
         yield first
     yield from lines
 
@@ -456,9 +474,9 @@ def records(file):
 
 # --------------------------------------------------------------- arrays
 
-def array_batches(path, fingerprint, skip_errors, batch):
+def array_batches(part, path, fingerprint, skip_errors, batch):
     codes = (np.load(path, mmap_mode="r", allow_pickle=False)
-             if path.endswith(".npy") else npz_array(path, None, ndim=2))
+             if path.endswith(".npy") else npz_array(path, part, ndim=2))
     if (not isinstance(codes, np.ndarray) or codes.ndim != 2
             or codes.dtype != np.uint8 or codes.shape[1] == 0):
         raise VectorFileError(
@@ -466,10 +484,10 @@ def array_batches(path, fingerprint, skip_errors, batch):
             f"dimensions, got {shown(codes)}")
     names = names_in(path, len(codes))
     for begin in range(0, len(codes), batch):
-        part = slice(begin, begin + batch)
+        rows = slice(begin, begin + batch)
         yield Fingerprints(
-            np.ascontiguousarray(codes[part]),
-            None if names is None else names[part], 8 * codes.shape[1],
+            np.ascontiguousarray(codes[rows]),
+            None if names is None else names[rows], 8 * codes.shape[1],
             fingerprint)
 
 
