@@ -15,7 +15,8 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
 from .arguments import (
-    as_array, as_matrix, as_packed, check_number_of_bits, python_number)
+    as_array, as_matrix, as_packed, check_number_of_bits, is_only_of_bits,
+    python_number)
 from .distances import exact_values
 from .index_tree import (
     hash_before, kernel_of, part_that_compares, parts_of, transforms_of)
@@ -292,8 +293,8 @@ def calibrate(
         Least number of measured results that an estimate uses.
     packed : bool or int, optional
         Whether base and queries are packed bits, as `numpy.packbits` gives; or
-        their number of bits. An index of vectors gets their zeros and ones. It
-        must be given for arrays of uint8 under jaccard and dice, unless the
+        their number of bits. An index of vectors gets their zeros and ones; a
+        kernel of bits, such as hamming, then compares the bits. It must be given for arrays of uint8 under jaccard and dice, unless the
         index takes packed bits.
 
     Returns
@@ -319,6 +320,8 @@ def calibrate(
     takes_codes = isinstance(index, faiss.IndexBinary) and hash is None
     packed = as_packed(
         packed, base, "" if takes_codes else kernel, "calibrate")
+    of_bits = compared_by_bits(kernel) if packed and not takes_codes else None
+    codes = base, queries
     if packed:
         d = index.d if hash is None else hash.d_in
         check_number_of_bits(packed, d, "calibrate")
@@ -340,7 +343,11 @@ def calibrate(
         raise ValueError(f"calibrate: the index holds {index.ntotal} vectors, "
                          f"base has {n}")
     D, ids = index.search(queries, k)
-    own = own_bit_kernel(index, kernel) if packed else None
+    if of_bits is not None:
+        own, packed = OwnKernel(of_bits, bits=d), True
+        base, queries = (as_vectors(x, packed) for x in codes)
+    else:
+        own = own_bit_kernel(index, kernel) if packed else None
     if own is None:
         own = own_kernel(index, kernel)
     if own is None:
@@ -470,6 +477,14 @@ def own_kernel(index, kernel):
     return next((own for own in kernels_in(index) if own.kernel.is_trained
                  and without_bandwidth(own.kernel.description()) == name
                  and choice_in(own.kernel) == choice), None)
+
+
+def compared_by_bits(kernel):
+    """The kernel that compares packed bits as they are, although the index takes
+    vectors; None for a kernel of vectors."""
+    if isinstance(kernel, str) and is_only_of_bits(kernel):
+        return swig.bit_kernel_factory(kernel)
+    return kernel if isinstance(kernel, swig.BitKernel) else None
 
 
 def own_bit_kernel(index, kernel):

@@ -91,8 +91,8 @@ def ids_or_names_given(word, names, read=read_ids, are_known=False):
         if are_known and unknown is not None:
             raise VectorFileError(
                 f"{word}: the index has no vector with the name {unknown!r}, and "
-                f"there is no file {word}; if you mean ids instead of names, "
-                "give them in a .npy file")
+                "there is no file of this name; if you mean ids instead of "
+                "names, give them in a .npy file")
         return given
     return ids_given(word, functools.partial(
         read_ids_or_names, has_names=names is not None, read=read))

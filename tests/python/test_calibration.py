@@ -293,6 +293,22 @@ def test_packed_bits():
     assert len(faiss_ext.calibrate(table, BASE, HELD_OUT[:9]).values) == 90
 
 
+@pytest.mark.parametrize("string", ["CWS128,BFlat", "KFlat(jaccard)"])
+def test_packed_bits_of_an_index_of_vectors_under_a_kernel_of_bits(string):
+    """The values are shares of equal bits, which no kernel of vectors gives."""
+    bits = COUNTS[:1100, :61] > 8
+    base, queries = np.packbits(bits[:1000], axis=1), np.packbits(bits[1000:], axis=1)
+    index = faiss.index_factory(61, string)
+    index.add(base, packed=True)
+    I = index.search(queries, 10, packed=True)[1]
+    expected = np.sort((bits[1000:, None] == bits[I]).mean(axis=2).ravel())
+    for kernel in ("hamming", faiss_ext.bit_kernel_factory("hamming")):
+        with pytest.warns(UserWarning, match="are among the vectors"):
+            measured = faiss_ext.calibrate(index, base, queries, kernel, packed=61)
+        np.testing.assert_allclose(np.sort(measured.values), expected, atol=1e-6)
+        assert measured.exact is None
+
+
 def test_a_function_and_a_kernel_that_is_trained():
     index = made("PCA16,Flat", BASE)
     by_name = faiss_ext.calibrate(index, BASE, HELD_OUT[:20], "intersection")

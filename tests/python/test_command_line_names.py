@@ -168,7 +168,9 @@ def test_thresholds_need_kernel_values(run):
     assert run("search", "base.index", "base.fps", "--threshold", 0.5, "--radius", 3)[0] == 2
     assert run("search", "base.index", "base.fps", "--radius", 3, "-k", 3)[::2] == (
         2, "faiss_ext: -k and --radius exclude each other; --threshold may be combined with -k\n")
-    assert run("search", "base.index", "base.fps", "--threshold", -1)[0] == 2
+    for threshold in (-1, 1.5, "nan"):
+        status, _, err = run("search", "base.index", "base.fps", "--threshold", threshold)
+        assert status == 2 and f"--threshold: expected a number from 0 to 1, got {threshold}" in err
 
 
 @pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BIVF2", "BPerm(M=3)"])
@@ -606,7 +608,8 @@ def test_clusters_have_names(run, kernel):
 
 def test_picks_have_names(run):
     fps("base.fps", range(50))
-    for words, options in (((), {}), (("--seed", 7), {"seed": 7}), (("--first", 4, "--kernel", "dice"), {"first": 4, "kernel": "dice"})):
+    for words, options in (((), {}), (("--seed", 7), {"seed": 7}), (("--first", 4, "--kernel", "dice"), {"first": 4, "kernel": "dice"}),
+                           (("--first", NAMES[9]), {"first": NAMES[9]})):
         picks, values = faiss_ext.maxmin_picks(BITS[:50], 8, packed=True, names=NAMES[:50], **options)
         status, out, err = run("picks", "base.fps", 8, *words, "--quiet")
         assert status == 0 and table(out) == [["vector", "similarity"], *([n, f"{v:.7g}"] for n, v in zip(picks, values))] and "8 picks of 50 vectors" in err
@@ -617,9 +620,32 @@ def test_picks_have_names(run):
     found = np.load("found.npz")
     assert [row[0] for row in rows[1:]] == found["names"][found["picks"]].tolist()
     for words, status, message in ((("base.fps", 51), 1, "n_picks is 51, expected an integer from 1 to 50"), (("base.fps", 0), 2, "from 1"), (("base.fps", 3, "--first", 50), 1, "first is 50"),
+                                   (("base.fps", 3, "--first", "x"), 1, "first is 'x', expected the name of one vector, got 0"),
                                    (("base.fps", 3, "--kernel", "russellrao"), 1, "varies"), (("base.fps", 3, "-o", "x.txt"), 2, "must be an .npz, .csv or .tsv file")):
         found = run("picks", *words, "--quiet")
         assert found[0] == status and message in found[2] and "Traceback" not in found[2]
+
+
+def test_a_first_pick_that_is_a_number_and_a_name(run):
+    fps("base.fps", range(5), names=["1", "4", "2", "b", "c"])
+    for first, name in (("4", "4"), ("0", "1"), ("3", "b")):  # a name, or else a position
+        assert table(run("picks", "base.fps", 1, "--first", first, "--quiet")[1])[1][0] == name
+    np.save("base.npy", BITS[:5])
+    status, _, err = run("picks", "base.npy", 1, "--packed", "--first", "b", "--quiet")
+    assert status == 2 and "--first is 'b', but base.npy has no names; expected a position from 0 to 4" in err
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "CWS64,BFlat", "KFlat(jaccard)"])
+def test_no_fingerprints(run, string):
+    built(run, range(50), string)
+    fps("none.fps", [])
+    for words in ((), ("-k", 3)):
+        status, out, err = run("search", "base.index", "none.fps", *words)
+        assert status == 0 and len(table(out)) == 1 and table(out)[0][:2] == ["query", "name"] and "0 queries" in err
+        assert subprocess.run([sys.executable, "-m", "faiss_ext", "search", "base.index", "-", "--format", "fps", *map(str, words)],
+                              input=open("none.fps", "rb").read(), capture_output=True, check=True).stdout.decode() == out
+    assert run("add", "base.index", "none.fps")[:2] == (0, "base.index: 0 added; 50 vectors now\n")
+    assert run("build", "none.fps", string, "-o", "x.index", "--quiet")[::2] == (1, "faiss_ext: none.fps: it has no fingerprints\n")
 
 
 def test_numbers_of_bits(run):

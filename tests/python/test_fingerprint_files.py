@@ -71,7 +71,7 @@ def test_without_a_header_and_with_more_columns(write):
     ("ff00\ta\nff0\tb\n", "line 4: expected pairs of hex digits, got 'ff0'"), ("ff00\ta\nfg00\tb\n", "line 4: expected pairs of hex digits, got 'fg00'"),
     ("ff00\ta\nff\tb\n", "line 4: expected 4 hex digits for 12 bits, got 2"), ("ff00\ta\nff0000\tb\n", "line 4: expected 4 hex digits for 12 bits, got 6"),
     ("ff00\ta\nff10\tb\n", "line 4: a bit beyond the 12 bits is set"), (b"ff00\ta\nff00\t\xff\n", "line 4: the name is not in UTF-8"),
-    ("ff00\ta\n#type=b\n", "line 4: expected hex digits"), ("\tb\n", "line 3: expected 4 hex digits for 12 bits, got 0")])
+    ("ff00\ta\n#type=b\n", "line 4: expected hex digits"), ("\tb\n", "line 3: .*got no hex digits")])
 def test_lines_with_errors(write, lines, message):
     lines = lines if isinstance(lines, bytes) else lines.encode()
     path = write("a.fps", b"#FPS1\n#num_bits=12\n" + lines + b"ff0f\tend\n")
@@ -83,8 +83,26 @@ def test_lines_with_errors(write, lines, message):
     assert read.skipped[0].startswith(f"{path}: line ")
 
 
+@pytest.mark.parametrize("name", ["a.fps", "a.fps.gz"])
+@pytest.mark.parametrize("bits", [12, 16])
+def test_a_header_alone_tells_of_no_fingerprints(tmp_path, name, bits):
+    write_fps(tmp_path / name, np.empty((0, 2), "uint8"), [], bits, type="morgan2:" + str(bits))
+    read = read_fingerprints(tmp_path / name)
+    assert read.codes.shape == (0, 2) and read.codes.dtype == np.uint8
+    assert (read.names, read.bits, read.type, read.skipped) == ([], bits, f"morgan2:{bits}", [])
+
+
+def test_a_first_line_without_digits_does_not_tell_the_number_of_bits(write):
+    path = write("a.fps", "#FPS1\n\tname\nff00\ta\n")
+    with pytest.raises(VectorFileError, match="a.fps: line 2: expected hex digits, a tab and a name, got no hex digits"):
+        read_fingerprints(path)
+    read = read_fingerprints(path, skip_errors=True)
+    check(read, ["ff00"], ["a"], 16)
+    assert len(read.skipped) == 1
+
+
 @pytest.mark.parametrize("name, data, message", [
-    ("a.fps", "", "it has no fingerprints"), ("a.fps", "#FPS1\n#num_bits=8\n", "it has no fingerprints"),
+    ("a.fps", "", "it has no fingerprints"), ("a.fps", "#FPS1\n", "it has no fingerprints"),
     ("a.fps", "#num_bits=eight\nff\ta\n", "line 1: num_bits is 'eight', expected a number from 1"), ("a.fps", "#num_bits=0\nff\ta\n", "line 1: num_bits is '0'"),
     ("a.fps", "x\ta\n", "line 1: expected pairs"), ("a.fps.gz", b"", "no fingerprints"), ("a.txt", "ff\ta", "unknown kind of file of fingerprints"),
     ("gone.fps", None, "cannot be read: No such file")])
@@ -207,6 +225,23 @@ def test_arrays_that_are_no_fingerprints(tmp_path, arrays, message):
         read_fingerprints(tmp_path / "a.npz")
 
 
+def test_one_of_several_arrays(tmp_path):
+    codes = np.arange(12, dtype="uint8").reshape(3, 4)
+    path = tmp_path / "a.npz"
+    np.savez(path, x=codes, y=codes[:2, :3])
+    for name, expected in (("x", codes), ("y", codes[:2, :3])):
+        assert np.array_equal(read_fingerprints(path, part=name).codes, expected)
+        assert np.array_equal(next(fingerprint_batches(path, part=name, batch=1)).codes, expected[:1])
+    for part, message in ((None, "which array of two dimensions. It has x, y"), ("z", "no array of two dimensions 'z' in it; it has x, y")):
+        with pytest.raises(VectorFileError, match=message):
+            read_fingerprints(path, part=part)
+    np.save(tmp_path / "a.npy", codes)
+    with pytest.raises(ValueError, match="^part: .*a.npy has no arrays with names, only .npz files have some"):
+        read_fingerprints(tmp_path / "a.npy", part="x")
+    with pytest.raises(TypeError, match="part must be a str"):
+        read_fingerprints(path, part=1)
+
+
 # ------------------------------------------------------------ molecules
 
 @pytest.mark.parametrize("name", ["a.smi", "a.smiles", "a.smi.gz"])
@@ -262,7 +297,7 @@ def test_a_mark_and_empty_lines_around_molecules(write):
         read_fingerprints(write("a.smi", "CCO one\n\nCCN two\n"), "morgan2:64")
 
 
-@pytest.mark.parametrize("titles", ["SMILES Name \n", "smiles\tID\tx\n", "SMILES\r\n", "\ufeffSMILES Name\n"])
+@pytest.mark.parametrize("titles", ["SMILES Name \n", "smiles\tID\tx\n", "SMILES\r\n", "\ufeffSMILES Name\n", "Smiles\tid\n"])
 def test_titles_of_columns(write, titles):
     pytest.importorskip("rdkit")
     read = read_fingerprints(write("a.smi", titles + "CCO one\nCCN two\nSMILES three\n"), "morgan2:64", skip_errors=True)
