@@ -160,7 +160,8 @@ def near_duplicate_groups(
     -------
     int64, shape (n,)
         The first vector of each vector's group. A vector that is like no other
-        has its own number.
+        has its own number. With a list of names, `names[groups[i]]` is the name
+        of the first vector in the group of `names[i]`.
 
     Raises
     ------

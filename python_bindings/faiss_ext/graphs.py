@@ -37,7 +37,8 @@ def threshold_graph(
     -------
     scipy.sparse.csr_matrix of float32, shape (n, n)
         The kernel values; with `packed=True`, rounded by at most 2^-24. The
-        columns of each row ascend.
+        columns of each row ascend. Row and column i stand for vector i of x, so
+        a list of names applies to both.
 
     Raises
     ------

@@ -107,6 +107,20 @@ def test_values_of_two_rows_of_packed_bits():
             of_bits.gram(CODES, packed=packed)
 
 
+def test_hashes_of_two_rows_of_packed_bits():
+    bits = bits_of(2, d=61)
+    codes, x = np.packbits(bits, axis=1), bits.astype("float32")
+    for string in ("CWS64", "SIK64(gaussian(gamma=0.01))"):
+        hash = faiss_ext.kernel_hash_factory(61, string)
+        for name in ("kernel_value", "expected_hamming_of_pair"):
+            of_pair = getattr(hash, name)
+            assert of_pair(codes[0], codes[1], packed=61) == of_pair(codes[:1], codes[1:], packed=True) == of_pair(x[0], x[1])
+            with pytest.raises(ValueError, match=f"{name}: packed is 32, a number of bits, expected 61 or True"):
+                of_pair(codes[0], codes[1], packed=32)
+            with pytest.raises(ValueError, match="expected two vectors"):
+                of_pair(codes, codes[1], packed=61)
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_mean_distances_of_packed_bits(norm):
     x = np.unpackbits(CODES, axis=1).astype("float32")
