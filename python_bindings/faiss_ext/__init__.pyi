@@ -363,6 +363,7 @@ class ShardedIndex:
         k: int,
         *,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[Any], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -370,6 +371,7 @@ class ShardedIndex:
         radius: float,
         *,
         filter: ArrayLike | set[int] | Callable[..., Any] | faiss.IDSelector | None = ...,
+        packed: bool | int = ...,
     ) -> tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]: ...
     def reconstruct(self, key: int) -> NDArray[Any]: ...
     def ids(self) -> NDArray[np.int64]: ...
@@ -2509,13 +2511,27 @@ class KernelHash(Transform):
         *,
         packed: bool | int = ...,
     ) -> NDArray[np.uint8]: ...
-    def kernel_value(self, x: ArrayLike, y: ArrayLike) -> float: ...
+    def kernel_value(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        packed: bool | int = ...,
+    ) -> float: ...
     def expected_hamming_of_pair(
         self,
         x: ArrayLike,
         y: ArrayLike,
+        *,
+        packed: bool | int = ...,
     ) -> float: ...
-    def covariance_of_pair(self, x: ArrayLike, y: ArrayLike) -> float: ...
+    def covariance_of_pair(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        packed: bool | int = ...,
+    ) -> float: ...
 
 class NormalizedKernel(WrappedKernel):
     def __init__(self, kernel: Kernel) -> None: ...
@@ -2803,7 +2819,13 @@ class BilinearShiftInvariantHash(ShiftInvariantHash):
     def hamming_bounds(self, values: ArrayLike) -> Any: ...
     @staticmethod
     def covariance_bound(u: float) -> float: ...
-    def bilinear_kernel(self, x: ArrayLike, y: ArrayLike) -> float: ...
+    def bilinear_kernel(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        packed: bool | int = ...,
+    ) -> float: ...
 
 class HyperplaneHash(CenteredHash):
     def __init__(
@@ -3064,6 +3086,7 @@ def fingerprint_batches(
     skip_errors: bool = ...,
     batch: int = ...,
     name_property: str | None = ...,
+    part: str | None = ...,
 ) -> Iterator[Fingerprints]: ...
 def hash_names() -> list[str]: ...
 def holds_faiss_ext(
@@ -3145,6 +3168,7 @@ def read_fingerprints(
     fingerprint: str | None = ...,
     skip_errors: bool = ...,
     name_property: str | None = ...,
+    part: str | None = ...,
 ) -> Fingerprints: ...
 def read_index(
     f: str | os.PathLike[str] | faiss.IOReader,
