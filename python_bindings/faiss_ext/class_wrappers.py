@@ -1850,7 +1850,8 @@ def wrap_binary_indexes():
         inherit_errors(the_class)
         for name in ("train", "add", "add_with_ids", "search", "range_search",
                      "search_and_reconstruct", "assign"):
-            method = methods.get(name) or inherited(the_class, name)
+            method = methods.get(name) or (
+                train_of_faiss if name == "train" else inherited(the_class, name))
             setattr(the_class, name, checked(method, name, as_input))
             if takes_vectors and name in OF_CODES:
                 setattr(the_class, OF_CODES[name],
@@ -1931,6 +1932,11 @@ def train_through_hash(the_class):
 
     documentation.document(train, documentation.HashedIndexMethods.train)
     return train
+
+
+def train_of_faiss(self, x):
+    """FAISS's wrapper takes only multiples of 8 bits."""
+    self.train_c(len(x), faiss.swig_ptr(x))
 
 
 def binary_methods(the_class):

@@ -276,7 +276,7 @@ void for_groups(
                 j + tile_panels * panel_width <= m + panel_width - 1;
         const size_t width = (is_wide ? tile_panels : 1) * panel_width;
         const Output out{total.data(), y + j, m, std::min(width, m - j)};
-        if (is_wide) {
+        if (is_wide) { // NOLINT(bugprone-branch-clone): the panels differ
             multiply(Panels<tile_panels>(), packed + j * d, out);
         } else {
             multiply(Panels<1>(), packed + j * d, out);
