@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <utility>
@@ -16,6 +15,7 @@
 
 #include <faiss_ext/core/compat.h>
 
+#include "core/coarse_time.h"
 #include "core/errors.h"
 #include "core/progress.h"
 
@@ -31,11 +31,10 @@ inline void check_interrupt_now() {
 /// Like check_interrupt_now, but checks at most ten times a second, because in
 /// Python the check needs the interpreter lock.
 inline void check_interrupt() {
-    using Clock = std::chrono::steady_clock;
-    thread_local Clock::time_point next_time;
-    const auto now = Clock::now();
+    thread_local int64_t next_time = 0;
+    const int64_t now = coarse_milliseconds();
     if (now >= next_time) {
-        next_time = now + std::chrono::milliseconds(100);
+        next_time = now + 100;
         check_interrupt_now();
     }
 }
