@@ -51,13 +51,22 @@ struct Entry {
     IndexFacts facts;
 };
 
+/// A class that was asked for.
+struct KnownClass {
+    IndexFacts facts;
+    /// Bytes from an index to its HasIds, if it has one. A cast from a base to
+    /// another one takes longer than the rest of id_table_of.
+    std::optional<ptrdiff_t> has_ids_at;
+};
+
 struct Table {
     std::shared_mutex mutex;
     std::vector<Entry> entries;
-    /// facts of classes that were asked for
-    std::unordered_map<std::type_index, const IndexFacts*> found;
+    /// Addresses are hashed faster than names. A class that several libraries
+    /// contain may have several addresses.
+    std::unordered_map<const std::type_info*, const KnownClass*> found;
     /// never deleted, since callers have references
-    std::vector<std::unique_ptr<IndexFacts>> complete;
+    std::vector<std::unique_ptr<KnownClass>> complete;
 };
 
 Table& table() {
@@ -107,29 +116,44 @@ IndexFacts registered_facts() {
     return facts;
 }
 
-std::unique_ptr<IndexFacts> collect_facts(
+IndexFacts collect_facts(
         const std::vector<Entry>& entries,
         const AnyIndex& index) {
-    auto facts = std::make_unique<IndexFacts>();
+    IndexFacts facts;
     for (const Entry& entry : entries) {
         if (entry.type == std::type_index(index.type())) {
-            take_all(*facts, entry.facts);
+            take_all(facts, entry.facts);
         }
     }
     const bool has_fields =
             index.visit([](const auto& i) { return is_registered(i); });
     if (has_fields) {
-        take_all(*facts, registered_facts());
+        take_all(facts, registered_facts());
     }
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
         if (entry->matches(index)) {
-            take_all(*facts, entry->facts);
+            take_all(facts, entry->facts);
         }
     }
-    if (has_fields && !facts->checks_calls) {
-        facts->checks_calls = !facts->take_parts;
+    if (has_fields && !facts.checks_calls) {
+        facts.checks_calls = !facts.take_parts;
     }
     return facts;
+}
+
+/// The index as one that can have a table of ids, or null.
+template <class IndexT>
+const HasIds<IndexT>* with_ids(const IndexT& index) {
+    return dynamic_cast<const HasIds<IndexT>*>(&index);
+}
+
+template <class IndexT>
+std::optional<ptrdiff_t> place_of_ids(const IndexT& index) {
+    const auto* own = with_ids(index);
+    return own ? std::optional(
+                         reinterpret_cast<const char*>(own) -
+                         reinterpret_cast<const char*>(&index))
+               : std::nullopt;
 }
 
 /// Describes the known classes before any other one.
@@ -181,12 +205,14 @@ void internal::forget_facts() {
     t.found.clear();
 }
 
-const IndexFacts& facts_of(const AnyIndex& index) {
+namespace {
+
+const KnownClass& class_of(const AnyIndex& index) {
     FAISS_EXT_THROW_IF_NOT_MSG(index, "there is no index");
     register_known_classes_once();
     Table& t = table();
-    const std::type_index type = index.visit(
-            [](const auto& i) { return std::type_index(typeid(i)); });
+    const std::type_info* type =
+            index.visit([](const auto& i) { return &typeid(i); });
     {
         std::shared_lock<std::shared_mutex> lock(t.mutex);
         if (const auto at = t.found.find(type); at != t.found.end()) {
@@ -194,26 +220,29 @@ const IndexFacts& facts_of(const AnyIndex& index) {
         }
     }
     std::unique_lock<std::shared_mutex> lock(t.mutex);
-    t.complete.push_back(collect_facts(t.entries, index));
+    t.complete.push_back(std::make_unique<KnownClass>(KnownClass{
+            collect_facts(t.entries, index),
+            index.visit([](const auto& i) { return place_of_ids(i); })}));
     return *(t.found[type] = t.complete.back().get());
-}
-
-// One index.
-
-namespace {
-
-/// The index as one that can have a table of ids, or null.
-template <class IndexT>
-const HasIds<IndexT>* with_ids(const IndexT& index) {
-    return dynamic_cast<const HasIds<IndexT>*>(&index);
 }
 
 } // namespace
 
+const IndexFacts& facts_of(const AnyIndex& index) {
+    return class_of(index).facts;
+}
+
+// One index.
+
 AnyIndex id_table_of(const AnyIndex& index) {
-    return index.visit([](const auto& i) -> AnyIndex {
-        const auto* own = with_ids(i);
-        return own ? AnyIndex(own->id_table()) : AnyIndex();
+    const auto at = index ? class_of(index).has_ids_at : std::nullopt;
+    if (!at) {
+        return {};
+    }
+    return index.visit([&](const auto& i) -> AnyIndex {
+        using Own = HasIds<std::remove_cvref_t<decltype(i)>>;
+        const auto* bytes = reinterpret_cast<const char*>(&i);
+        return reinterpret_cast<const Own*>(bytes + *at)->id_table();
     });
 }
 
