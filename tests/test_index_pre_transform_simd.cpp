@@ -2,6 +2,8 @@
 // Transformations before an index, and principal components.
 
 #include <cmath>
+#include <cstring>
+#include <string>
 
 #include <omp.h>
 
@@ -202,6 +204,51 @@ TEST(IndexPreTransformSIMD, BatchesAndThreadsDoNotMatter) {
     for (idx_t i = 0; i < n; i += 37) {
         const auto one = index->transformed(1, &x[i * d], 2);
         EXPECT_TRUE(std::equal(one.begin(), one.end(), &alone[i * 20]));
+    }
+}
+
+// A single vector is mapped without its zeros.
+TEST(IndexPreTransformSIMD, ZerosDoNotMatter) {
+    const int d = 100;
+    const idx_t n = 200;
+    auto x = clustered_histograms(n, d, 10, 50, 6);
+    for (idx_t i = 0; i < n; i++) { // vector i has about i / 2 components
+        for (int j = 0; j < d; j++) {
+            x[i * d + j] *= float((7 * j + i) % d < i / 2);
+        }
+    }
+    x[80 * d] = 1e-38f; // is mapped to 0
+    for (const char* map :
+         {"HKM1(chi2)",
+          "HKM0(chi2)",
+          "HKM2(intersection,norm=l1)",
+          "HKM1(chi2,negative=sign)"}) {
+        for (const char* rest :
+             {"PCA20,Flat", "PCA3,Flat", "PCA40,PCA20,L2norm,Flat"}) {
+            SCOPED_TRACE(std::string(map) + "," + rest);
+            const auto index = make_index(d, std::string(map) + "," + rest);
+            ASSERT_TRUE(index);
+            index->train(n, x.data());
+            auto y = x;
+            if (std::string(map).ends_with("sign)")) {
+                for (idx_t i = 0; i < n * d; i += 3) {
+                    y[i] = -y[i];
+                }
+            }
+            const size_t steps = index->chain.size(), size = index->index->d;
+            const auto all = index->transformed(n, y.data(), steps);
+            for (idx_t i = 0; i < n; i++) {
+                const auto one = index->transformed(1, &y[i * d], steps);
+                ASSERT_EQ(one.size(), size);
+                EXPECT_EQ(
+                        std::memcmp(
+                                one.data(),
+                                &all[i * size],
+                                size * sizeof(float)),
+                        0)
+                        << i;
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -325,6 +326,36 @@ TEST_P(EveryTarget, ZerosDoNotChangeProducts) {
 }
 
 // Vectors whose lanes are all 0 take a shortcut.
+TEST_P(EveryTarget, ComponentsThatAreNotZero) {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const float some[] = {0, -0.0f, 0, 1e-45f, -2, 0, nan, 3};
+    std::mt19937 random(1);
+    for (size_t d : {0, 1, 7, 15, 16, 17, 31, 32, 100}) {
+        for (size_t kinds : {1, 3, 8}) { // up to 3 there are only zeros
+            std::vector<float> x(d), values(d), expected_values;
+            std::vector<int32_t> columns(d), expected_columns;
+            for (size_t i = 0; i < d; i++) {
+                x[i] = some[random() % kinds];
+                if (x[i] != 0) {
+                    expected_columns.push_back(int32_t(i));
+                    expected_values.push_back(x[i]);
+                }
+            }
+            const size_t count = simd::take_nonzero(
+                    d, x.data(), columns.data(), values.data());
+            ASSERT_EQ(count, expected_columns.size());
+            columns.resize(count);
+            EXPECT_EQ(columns, expected_columns);
+            EXPECT_TRUE(
+                    count == 0 ||
+                    std::memcmp(
+                            values.data(),
+                            expected_values.data(),
+                            count * sizeof(float)) == 0);
+        }
+    }
+}
+
 TEST_P(EveryTarget, ZerosAreMappedAloneAsBesideOthers) {
     constexpr float amplitudes[] = {1, 0.5f, 0.25f};
     const std::vector<float> values = {0, -0.0f, 1e-38f, -1e-38f};

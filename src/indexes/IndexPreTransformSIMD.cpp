@@ -14,6 +14,7 @@
 #include <faiss/IndexIVF.h>
 
 #include <faiss_ext/core/Transform.h>
+#include <faiss_ext/maps/HomogeneousKernelMap.h>
 #include <faiss_ext/projections/DenseProjection.h>
 
 #include "core/cache_sizes.h"
@@ -32,7 +33,9 @@
 #include "indexes/ivf_search.h"
 #include "indexes/search_params.h"
 #include "indexes/supported_calls.h"
+#include "maps/homogeneous_sparse.h"
 #include "projections/principal_components.h"
+#include "simd/projection.h"
 
 namespace faiss_ext {
 
@@ -79,6 +82,16 @@ struct PackedMatrix {
 
     void apply(size_t n, const float* x, float* y) const {
         matrix.apply(n, x, y);
+        add_bias(n, y);
+    }
+
+    void apply_sparse(const SparseVectors& x, float* y) const {
+        matrix.apply_sparse(x, y);
+        add_bias(x.n, y);
+    }
+
+   private:
+    void add_bias(size_t n, float* y) const {
         for (size_t i = 0; i < (bias.empty() ? 0 : n); i++) {
             for (int j = 0; j < matrix.d_out; j++) {
                 y[i * matrix.d_out + j] += bias[j];
@@ -179,6 +192,36 @@ idx_t block_of(const Chain& chain, size_t first, size_t count, idx_t n) {
             ours ? std::min(block, ours->rows_per_block(n)) : block, multiple);
 }
 
+/// Not for a class derived from it, which may map otherwise.
+const HomogeneousKernelMap* as_homogeneous(const faiss::VectorTransform* vt) {
+    return typeid(*vt) == typeid(HomogeneousKernelMap)
+            ? dynamic_cast<const HomogeneousKernelMap*>(vt)
+            : nullptr;
+}
+
+/// Applies a map and then a matrix to the components of a vector that are not
+/// 0. The results are the same as of all components, bit for bit. Returns
+/// false, and does nothing, if too few components are 0 for this to pay.
+bool apply_to_components(
+        const HomogeneousKernelMap& map,
+        const PackedMatrix& matrix,
+        const float* x,
+        float* y) {
+    const size_t d = map.d_in;
+    thread_local SparseRows some; // room for the next vector
+    some.values.resize(std::max(d, some.values.size()));
+    some.indices.resize(some.values.size());
+    const size_t count =
+            simd::take_nonzero(d, x, some.indices.data(), some.values.data());
+    if (count > d / 4 * 3) {
+        return false;
+    }
+    some.d = d;
+    some.indptr = {0, int64_t(count)};
+    matrix.apply_sparse(map_to_sparse(map, some.get()).get(), y);
+    return true;
+}
+
 /// Applies chain[first .. count) to a block.
 void apply_block(
         const Chain& chain,
@@ -193,10 +236,22 @@ void apply_block(
         longest = std::max<size_t>(longest, chain[i]->d_out);
     }
     const Scratch even(n * longest), odd(n * longest);
+    const auto room_after = [&](size_t i) {
+        return i + 1 == count ? xt : i % 2 ? odd.get() : even.get();
+    };
     const float* from = x;
     for (size_t i = first; i < count; i++) {
-        float* to = i + 1 == count ? xt : i % 2 ? odd.get() : even.get();
-        if (packed.steps[i]) {
+        float* to = room_after(i);
+        const bool is_before_matrix =
+                i + 1 < count && packed.steps[i + 1] != nullptr;
+        const auto* map =
+                n == 1 && is_before_matrix ? as_homogeneous(chain[i]) : nullptr;
+        if (map &&
+            apply_to_components(
+                    *map, *packed.steps[i + 1], from, room_after(i + 1))) {
+            i++; // the matrix, too
+            to = room_after(i);
+        } else if (packed.steps[i]) {
             packed.steps[i]->apply(n, from, to);
         } else if (const Transform* ours = as_ours(chain[i])) {
             ours->map(n, from, to); // first in the block: it was checked

@@ -166,6 +166,8 @@ struct Components {
 
     Components(size_t count, const int32_t* columns, const float* values)
             : columns(columns), values(values) {
+        const size_t last = count > 0 ? columns[count - 1] / run_length : 0;
+        runs.reserve(std::min(count, last + 1) + 1);
         for (size_t i = 0; i < count;) {
             runs.push_back(i);
             const size_t end = (columns[i] / run_length + 1) * run_length;
@@ -181,42 +183,33 @@ struct Components {
     }
 };
 
-/// The components of a dense vector that are not zero.
-struct NonZero {
-    std::vector<int32_t> columns;
-    std::vector<float> values;
-    size_t count = 0;
-
-    void take(const float* HWY_RESTRICT x, size_t d) {
-        const Tag tag;
-        const hn::RebindToSigned<Tag> integers;
-        if (values.size() < d) {
-            columns.resize(d);
-            values.resize(d);
-        }
-        int32_t* HWY_RESTRICT to_columns = columns.data();
-        float* HWY_RESTRICT to_values = values.data();
-        const auto first = hn::Iota(integers, 0);
-        size_t k = 0, n = 0;
-        for (; k + vector_lanes <= d; k += vector_lanes) {
-            const Vec v = hn::LoadU(tag, x + k);
-            const auto is_taken = hn::Not(hn::Eq(v, hn::Zero(tag)));
-            const auto column = hn::Add(first, hn::Set(integers, int32_t(k)));
-            hn::StoreU(hn::Compress(v, is_taken), tag, to_values + n);
-            hn::StoreU(
-                    hn::Compress(column, hn::RebindMask(integers, is_taken)),
-                    integers,
-                    to_columns + n);
-            n += hn::CountTrue(tag, is_taken);
-        }
-        for (; k < d; k++) {
-            to_columns[n] = int32_t(k);
-            to_values[n] = x[k];
-            n += x[k] != 0;
-        }
-        count = n;
+size_t take_nonzero_target(
+        size_t d,
+        const float* HWY_RESTRICT x,
+        int32_t* HWY_RESTRICT columns,
+        float* HWY_RESTRICT values) {
+    const Tag tag;
+    const hn::RebindToSigned<Tag> integers;
+    const auto first = hn::Iota(integers, 0);
+    size_t k = 0, n = 0;
+    for (; k + vector_lanes <= d; k += vector_lanes) {
+        const Vec v = hn::LoadU(tag, x + k);
+        const auto is_taken = hn::Not(hn::Eq(v, hn::Zero(tag)));
+        const auto column = hn::Add(first, hn::Set(integers, int32_t(k)));
+        hn::StoreU(hn::Compress(v, is_taken), tag, values + n);
+        hn::StoreU(
+                hn::Compress(column, hn::RebindMask(integers, is_taken)),
+                integers,
+                columns + n);
+        n += hn::CountTrue(tag, is_taken);
     }
-};
+    for (; k < d; k++) {
+        columns[n] = int32_t(k);
+        values[n] = x[k];
+        n += x[k] != 0;
+    }
+    return n;
+}
 
 /// Multiplies P panels by one vector, which has components. The sums equal
 /// those of panel_group because zeros and runs of zeros add nothing.
@@ -315,16 +308,15 @@ void project_target(
         return;
     }
     if (n == 1 && m > panel_width && is_sparse(x, d)) {
-        thread_local NonZero some; // room for the next vector
-        some.take(x, d);
+        // room for the next vector
+        thread_local std::vector<int32_t> columns;
+        thread_local std::vector<float> values;
+        columns.resize(std::max(d, columns.size()));
+        values.resize(columns.size());
+        const size_t count =
+                take_nonzero_target(d, x, columns.data(), values.data());
         project_sparse_target(
-                some.count,
-                some.columns.data(),
-                some.values.data(),
-                m,
-                packed,
-                d,
-                y);
+                count, columns.data(), values.data(), m, packed, d, y);
         return;
     }
     for_groups(n, m, packed, d, y, [&](auto P, const float* a, const auto& o) {
@@ -341,6 +333,7 @@ namespace faiss_ext::simd {
 
 HWY_EXPORT(project_target);
 HWY_EXPORT(project_sparse_target);
+HWY_EXPORT(take_nonzero_target);
 
 void project(
         size_t n,
@@ -362,6 +355,10 @@ void project_sparse(
         float* y) {
     HWY_DYNAMIC_DISPATCH(project_sparse_target)
     (count, columns, values, m, packed, d, y);
+}
+
+size_t take_nonzero(size_t d, const float* x, int32_t* columns, float* values) {
+    return HWY_DYNAMIC_DISPATCH(take_nonzero_target)(d, x, columns, values);
 }
 
 } // namespace faiss_ext::simd

@@ -55,4 +55,8 @@ void project_sparse(
         size_t d,
         float* y);
 
+/// Writes the components of a vector that are not 0, and their columns. Returns
+/// their number. columns and values have room for d.
+size_t take_nonzero(size_t d, const float* x, int32_t* columns, float* values);
+
 } // namespace faiss_ext::simd
