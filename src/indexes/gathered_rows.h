@@ -36,7 +36,7 @@ void for_gathered_rows(
            reinterpret_cast<const float*>(stored.row(ids[0])));
         return;
     }
-    const size_t piece = std::clamp<size_t>(4096 / d, 4, 8);
+    const size_t piece = d > 512 ? 4 : 8; // kernels take four at a time
     const size_t ahead = std::clamp<size_t>(16384 / code_size, 4, 32);
     const Scratch rows(std::min(piece, n) * d);
     for (size_t i = 0; i < std::min(ahead, n); i++) {
