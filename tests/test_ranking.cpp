@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -103,6 +104,41 @@ TYPED_TEST(TopKOf, AStreamKeepsWhatASortDoes) {
                     best.push(score, id);
                 }
                 EXPECT_EQ(best.sorted(k), expected) << k << " of " << n;
+            }
+        }
+    }
+}
+
+TEST(TopK, GroupsKeepWhatASortDoes) {
+    std::mt19937_64 generator(2);
+    for (size_t n : {1, 40, 300, 5000}) {
+        for (size_t different : {8, 30, 100000}) {
+            auto scores = some_scores<float>(n, different, int(n));
+            for (size_t i = 0; i < n; i += 9) {
+                scores[i] = std::numeric_limits<float>::quiet_NaN();
+            }
+            std::vector<faiss_ext::idx_t> ids(n);
+            std::iota(ids.begin(), ids.end(), 0);
+            std::shuffle(ids.begin(), ids.end(), generator);
+            std::vector<faiss_ext::Hit> sorted;
+            for (size_t i = 0; i < n; i++) {
+                if (scores[i] == scores[i]) {
+                    sorted.emplace_back(scores[i], ids[i]);
+                }
+            }
+            std::sort(sorted.begin(), sorted.end());
+            for (size_t k : {size_t(1), size_t(7), size_t(100), n}) {
+                auto expected = sorted;
+                expected.resize(std::min(k, sorted.size()));
+                for (size_t group : {1, 37, 500}) {
+                    faiss_ext::TopK<float> best(
+                            k, std::numeric_limits<float>::infinity());
+                    for (size_t i = 0; i < n; i += group) {
+                        best.push_all(
+                                std::min(group, n - i), &scores[i], &ids[i]);
+                    }
+                    EXPECT_EQ(best.sorted(k), expected) << k << " of " << n;
+                }
             }
         }
     }

@@ -320,12 +320,12 @@ void scan_list_by_floats(
         }
         const float score = sums[i % pq4_block] + probe.base;
         if (score <= bound() && (!sel || sel->is_member(list.ids[i]))) {
-            fn(score, list.ids[i]);
+            fn(1, &score, &list.ids[i]);
         }
     }
 }
 
-/** Calls fn(score, id) for each vector of a list whose score is at most
+/** Calls fn(n, scores, ids) for the vectors of a list whose scores are at most
  * bound(), and perhaps for some more. The bound may fall meanwhile.
  *
  * @param without_bound  how many vectors are enough to have a bound
@@ -342,6 +342,7 @@ void scan_list(
     constexpr size_t most_at_once = 16, slack = 16;
     float scores[most_at_once * pq4_block + slack];
     uint32_t positions[most_at_once * pq4_block + slack];
+    idx_t ids[most_at_once * pq4_block];
     const size_t rows = codes_of(index).rows;
     const auto& list = index.lists[probe.list];
     const size_t nblocks = list.offsets.size() / pq4_block;
@@ -388,12 +389,14 @@ void scan_list(
                 offsets,
                 std::min(limit - base + loose, worst_score),
                 hits);
+        const idx_t* all_ids = list.ids.data() + b * pq4_block;
+        size_t n = 0;
         for (size_t i = 0; i < hits.size; i++) {
-            const idx_t id = list.ids[b * pq4_block + positions[i]];
-            if (!sel || sel->is_member(id)) {
-                fn(scores[i] + base, id);
-            }
+            ids[n] = all_ids[positions[i]];
+            scores[n] = scores[i] + base;
+            n += !sel || sel->is_member(ids[n]);
         }
+        fn(n, scores, ids);
         b += at_once;
     }
 }
@@ -574,8 +577,10 @@ void search_lists(
                             how.sel,
                             found.room(),
                             [&] { return found.bound; },
-                            [&](float score, idx_t id) {
-                                found.push(score, id);
+                            [&](size_t n,
+                                const float* scores,
+                                const idx_t* ids) {
+                                found.push_all(n, scores, ids);
                             });
                 },
                 [&](idx_t i) {
@@ -887,9 +892,14 @@ void IndexIVFPQ4::range_search(
                             how.sel,
                             0,
                             [&] { return bound; },
-                            [&](float score, idx_t id) {
-                                if (score < bound) {
-                                    found[q0 + i].emplace_back(score, id);
+                            [&](size_t n,
+                                const float* scores,
+                                const idx_t* ids) {
+                                for (size_t j = 0; j < n; j++) {
+                                    if (scores[j] < bound) {
+                                        found[q0 + i].emplace_back(
+                                                scores[j], ids[j]);
+                                    }
                                 }
                             });
                 },

@@ -171,16 +171,26 @@ void take_up_to_target(
         float bound,
         std::vector<std::pair<float, uint32_t>>& found) {
     const Lanes tag;
+    const hn::RebindToUnsigned<Lanes> positions;
     const size_t lanes = hn::Lanes(tag);
     const auto limit = hn::Set(tag, bound);
     size_t i = 0;
     for (; i + lanes <= n; i += lanes) {
-        const auto taken = hn::Le(hn::LoadU(tag, v + i), limit);
+        const auto value = hn::LoadU(tag, v + i);
+        const auto taken = hn::Le(value, limit);
         if (!hn::AllFalse(tag, taken)) {
-            for (size_t j = i; j < i + lanes; j++) {
-                if (v[j] <= bound) {
-                    found.emplace_back(v[j], uint32_t(j));
-                }
+            HWY_ALIGN float values[hn::MaxLanes(tag)];
+            HWY_ALIGN uint32_t places[hn::MaxLanes(tag)];
+            hn::Store(hn::Compress(value, taken), tag, values);
+            hn::Store(
+                    hn::Compress(
+                            hn::Iota(positions, uint32_t(i)),
+                            hn::RebindMask(positions, taken)),
+                    positions,
+                    places);
+            const size_t count = hn::CountTrue(tag, taken);
+            for (size_t j = 0; j < count; j++) {
+                found.emplace_back(values[j], places[j]);
             }
         }
     }

@@ -40,10 +40,11 @@ struct TopK {
     explicit TopK(size_t k = 1, Score bound = std::numeric_limits<Score>::max())
             : k(k), bound(bound) {}
 
-    /// The largest number of hits that are held: about 1.5 k. kth_smallest
-    /// takes multiples of 16 fastest.
+    /// The largest number of hits that are held: about 1.5 k, and some 50 more,
+    /// so that few hits are not shrunk often. kth_smallest takes multiples of
+    /// 16 fastest.
     size_t room() const {
-        return (k + k / 2 + 31) / 16 * 16;
+        return (k + k / 2 + 63) / 16 * 16;
     }
 
     void reserve() {
@@ -57,6 +58,26 @@ struct TopK {
             scores.push_back(score);
             ids.push_back(id);
             if (scores.size() >= room()) {
+                shrink();
+            }
+        }
+    }
+
+    /// Pushes n hits. NaN is skipped. No branch depends on a single score.
+    void push_all(size_t n, const Score* of_hits, const idx_t* ids_of_hits) {
+        for (size_t i = 0; i < n;) {
+            size_t held = scores.size();
+            const size_t end = std::min(n, i + room() - held);
+            scores.resize(held + end - i);
+            ids.resize(scores.size());
+            for (; i < end; i++) {
+                scores[held] = of_hits[i];
+                ids[held] = ids_of_hits[i];
+                held += of_hits[i] <= bound;
+            }
+            scores.resize(held);
+            ids.resize(held);
+            if (held >= room()) {
                 shrink();
             }
         }
