@@ -20,15 +20,24 @@
 
 namespace faiss_ext {
 
-/// Returns the links of a vertex on a level, without unused places at the end.
-inline std::span<const int32_t> links_of(
+/// Returns the places for links of a vertex on a level. Unused ones, at the
+/// end, are -1.
+inline std::span<const int32_t> link_places(
         const faiss::HNSW& hnsw,
         int32_t vertex,
         int level) {
     const auto& cum = hnsw.cum_nneighbor_per_level;
     const int32_t* links = hnsw.neighbors.data() + hnsw.offsets[vertex];
-    const int32_t *begin = links + cum[level], *end = links + cum[level + 1];
-    return {begin, std::find(begin, end, -1)};
+    return {links + cum[level], links + cum[level + 1]};
+}
+
+/// Returns the links of a vertex on a level.
+inline std::span<const int32_t> links_of(
+        const faiss::HNSW& hnsw,
+        int32_t vertex,
+        int level) {
+    const auto places = link_places(hnsw, vertex, level);
+    return {places.begin(), std::find(places.begin(), places.end(), -1)};
 }
 
 /// Marks the vertices that a walk has met.
@@ -147,7 +156,8 @@ class Frontier {
         const uint64_t* first = keys.data();
         while (n > 0) {
             const size_t half = (n + 1) / 2;
-            first += first[half - 1] < key ? half : 0;
+            // compilers would make a branch of ?:
+            first += half & -size_t(first[half - 1] < key);
             n -= half;
         }
         return first - keys.data();
@@ -243,29 +253,18 @@ class GraphWalk {
     /// Collects the links of the open vertices that have not been met.
     void collect(const faiss::HNSW& hnsw, int level) {
         for (int32_t vertex : open) {
-            prefetch_links(hnsw, vertex, level);
+            const auto links = link_places(hnsw, vertex, level);
+            prefetch_row(links.data(), links.size_bytes());
         }
         num_ids = 0;
         for (int32_t vertex : open) {
-            const std::span<const int32_t> links =
-                    links_of(hnsw, vertex, level);
+            const auto links = link_places(hnsw, vertex, level);
             ids.resize(std::max(ids.size(), num_ids + links.size()));
-            for (int32_t id : links) { // branchless: half are new
-                ids[num_ids] = id;
-                num_ids += visited.set(id);
+            for (size_t i = 0; i < links.size() && links[i] >= 0; i++) {
+                ids[num_ids] = links[i]; // branchless: half are new
+                num_ids += visited.set(links[i]);
             }
         }
-    }
-
-    static void prefetch_links(
-            const faiss::HNSW& hnsw,
-            int32_t vertex,
-            int level) {
-        const auto& cum = hnsw.cum_nneighbor_per_level;
-        const int32_t* links = hnsw.neighbors.data() + hnsw.offsets[vertex];
-        prefetch_row(
-                links + cum[level],
-                (cum[level + 1] - cum[level]) * sizeof(int32_t));
     }
 
     VisitedMarks visited;
