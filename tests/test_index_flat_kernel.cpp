@@ -377,11 +377,40 @@ TEST(IndexFlatKernel, CountsAreKeptAsBytes) {
     }
 }
 
+TEST(IndexFlatKernel, SignedBytesAreRoundedToAStepOfEachVector) {
+    const int d = 19;
+    const float factors[] = {1, 1e-15f, 1e15f, 0};
+    auto x = uniform_vectors(40, d, 32);
+    for (size_t i = 0; i < x.size(); i++) {
+        x[i] = (x[i] - 0.5f) * factors[i / d % 4];
+    }
+    const auto index = make_index("gaussian(gamma=1)", l2, d, x, Store::i8);
+    EXPECT_EQ(index->code_size, size_t(d) + 4);
+    const auto back = stored(*index);
+    for (size_t i = 0; i < x.size(); i += d) {
+        float largest = 0;
+        for (int j = 0; j < d; j++) {
+            largest = std::max(largest, std::abs(x[i + j]));
+        }
+        for (int j = 0; j < d; j++) {
+            ASSERT_NEAR(back[i + j], x[i + j], largest / 254 * 1.0001f);
+        }
+    }
+    // multiples of the step are kept
+    const auto again = make_index("gaussian(gamma=1)", l2, d, back, Store::i8);
+    const auto twice = stored(*again);
+    for (size_t i = 0; i < x.size(); i++) {
+        ASSERT_NEAR(twice[i], back[i], 3e-7f * std::abs(back[i]));
+    }
+}
+
 TEST(IndexFlatKernel, CompactVectorsChangeLikeOthers) {
     const int d = 6;
     auto x = uniform_vectors(40, d, 31);
     for (const char* string :
-         {"KFlat(chi2,store=f16)", "KFlat(chi2,store=u8)"}) {
+         {"KFlat(chi2,store=f16)",
+          "KFlat(chi2,store=u8)",
+          "KFlat(chi2,store=i8)"}) {
         const auto made = index_factory(d, string);
         // without a table of ids
         IndexFlatKernel index(dynamic_cast<IndexFlatKernel&>(*made));

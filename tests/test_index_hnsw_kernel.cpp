@@ -241,7 +241,35 @@ INSTANTIATE_TEST_SUITE_P(
                         faiss::METRIC_L2,
                         faiss::METRIC_INNER_PRODUCT)));
 
+// Vectors of bytes are compared without decoding them.
+TEST(IndexHNSWKernel, DistancesToBytesAreThoseOfAScan) {
+    for (const int d : {1, 7, 16, 31, 64, 100}) {
+        for (const std::string store : {"u8", "i8"}) {
+            SCOPED_TRACE(store + " " + std::to_string(d));
+            auto x = uniform_vectors(300, d, 5), q = uniform_vectors(9, d, 6);
+            if (store == "i8") {
+                for (float& v : x) {
+                    v = v - 0.5f;
+                }
+            }
+            const std::string kernel = "KFlat(linear,store=" + store + ")";
+            const auto graph = faiss_ext::index_factory(d, "HNSW8," + kernel);
+            const auto flat = faiss_ext::index_factory(d, kernel);
+            graph->add(300, x.data());
+            flat->add(300, x.data());
+            dynamic_cast<faiss::IndexHNSW&>(*graph).hnsw.efSearch = 300;
+            const auto found = search(*graph, q, 20);
+            const auto expected = search(*flat, q, 20);
+            for (size_t i = 0; i < found.distances.size(); i++) {
+                ASSERT_NEAR(
+                        found.distances[i], expected.distances[i], 1e-5f * d);
+            }
+        }
+    }
+}
+
 /// Checks the assumptions of FAISS's own loops.
+
 void expect_sound(const faiss::HNSW& hnsw, idx_t ntotal) {
     ASSERT_EQ(hnsw.levels.size(), size_t(ntotal));
     ASSERT_EQ(hnsw.offsets.size(), size_t(ntotal) + 1);

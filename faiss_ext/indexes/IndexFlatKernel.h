@@ -43,10 +43,12 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
      *   own; for components >= 0. If all components are such multiples, as in
      *   normalised counts, only the last bits of the floats are lost. Other
      *   components have an error of up to 1/510 of the largest component.
+     * - i8: as a multiple, from -127 to 127, of a step that each vector has of
+     *   its own. The error is up to 1/254 of the largest absolute component.
      * - sparse: IndexSparseKernel, which also has the name `auto`, because it
      *   searches by lists or by dense rows, whichever is faster
      */
-    enum class Store { f32, f16, u8, sparse, automatic };
+    enum class Store { f32, f16, u8, sparse, automatic, i8 };
     Store store = Store::f32;
 
     /// The vectors in the index's file, mapped into memory, for an index that
@@ -180,7 +182,8 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
         const uint8_t* data;       ///< for random access
         const uint8_t* sequential; ///< the same bytes, for sequential access
         size_t stride;             ///< bytes from one vector to the next
-        bool has_factors; ///< f16 and u8: whether a factor precedes each vector
+        /// whether a factor precedes each vector, unless they are f32
+        bool has_factors;
     };
 
     /// Throws unless the index holds ntotal vectors, since fields may have been

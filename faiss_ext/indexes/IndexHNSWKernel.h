@@ -38,6 +38,8 @@ class GraphChanges;
  * - `HNSW32,KFlat(chi2,store=u8)`: a search reads a quarter of the memory
  * - `HNSW32,KFlat(chi2,store=u8),Refine(KFlat(chi2))`: the exact vectors
  *   re-rank the results
+ * - `HKM1(chi2),PCAR64,HNSW16,KFlat(linear,store=i8),Refine(KFlat(chi2))`: the
+ *   graph compares mapped vectors of few bytes, without decoding them
  *
  * Results are ordered by distance and then by id. A range search considers the
  * vectors that a search would examine, and orders its results by id. If few

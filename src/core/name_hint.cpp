@@ -80,7 +80,8 @@ const OtherName other_names[] = {
         {"float16", "f16"},
         {"half", "f16"},
         {"uint8", "u8"},
-        {"byte", "u8"}};
+        {"byte", "u8"},
+        {"int8", "i8"}};
 
 /// The first word of a text, which may stand behind a comma.
 std::string first_word(const std::string& text) {

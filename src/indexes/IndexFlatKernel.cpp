@@ -365,7 +365,7 @@ void IndexFlatKernel::parameters(FieldVisitor& v) const {
     v.part("kernel", kernel, "kernel that compares vectors");
     v.word("store",
            store,
-           {"f32", "f16", "u8", "sparse", "auto"},
+           {"f32", "f16", "u8", "sparse", "auto", "i8"},
            "type of the stored components; sparse and auto: those other than 0");
 }
 
@@ -381,7 +381,7 @@ void IndexFlatKernel::init() {
     check_metric(metric_type);
     check_fields(*this);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            store < Store::sparse,
+            store != Store::sparse && store != Store::automatic,
             "IndexFlatKernel stores dense vectors; IndexSparseKernel has store=sparse");
     code_size = codec_of(*this).code_size();
     is_trained = kernel->is_trained;
@@ -673,8 +673,10 @@ void IndexFlatKernel::encode(
         const char* where) const {
     codec_of(*this).encode(n, x, bytes, where);
     if (store != Store::f32) { // the kernel may refuse rounded values
-        const std::string rounded = std::string(where) +
-                ", rounded by store=" + (store == Store::f16 ? "f16" : "u8");
+        const std::string rounded = std::string(where) + ", rounded by store=" +
+                (store == Store::f16          ? "f16"
+                         : store == Store::u8 ? "u8"
+                                              : "i8");
         check_rows(n, bytes, rounded.c_str());
     }
 }

@@ -90,6 +90,28 @@ void encode_bytes(size_t d, const float* x, uint8_t* bytes) {
     }
 }
 
+void encode_signed_bytes(size_t d, const float* x, uint8_t* bytes) {
+    constexpr float most = 127;
+    const float step = largest_component(d, x) / most;
+    std::memcpy(bytes, &step, header);
+    for (size_t k = 0; k < d; k++) {
+        const float whole = step > 0 ? std::round(x[k] / step) : 0;
+        bytes[header + k] = uint8_t(int8_t(std::clamp(whole, -most, most)));
+    }
+}
+
+/// The function that encodes a vector in a format with a factor.
+auto encoder_of(Store store) {
+    switch (store) {
+        case Store::f16:
+            return encode_halves;
+        case Store::u8:
+            return encode_bytes;
+        default:
+            return encode_signed_bytes;
+    }
+}
+
 } // namespace
 
 size_t RowCodec::code_size() const {
@@ -98,6 +120,7 @@ size_t RowCodec::code_size() const {
         case Store::f16:
             return factor + 2 * d;
         case Store::u8:
+        case Store::i8:
             return factor + d;
         default:
             return 4 * d;
@@ -123,8 +146,7 @@ void RowCodec::encode(
     }
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; i++) {
-            (store == Store::f16 ? encode_halves : encode_bytes)(
-                    d, x + i * d, bytes + i * code_size());
+            encoder_of(store)(d, x + i * d, bytes + i * code_size());
         }
     });
 }
@@ -148,8 +170,11 @@ void RowCodec::decode(size_t n, const uint8_t* bytes, size_t stride, float* x)
                     reinterpret_cast<const uint16_t*>(row),
                     factor,
                     x + i * d);
-        } else {
+        } else if (store == Store::u8) {
             simd::bytes_to_floats(d, row, factor, x + i * d);
+        } else {
+            simd::bytes_to_floats(
+                    d, reinterpret_cast<const int8_t*>(row), factor, x + i * d);
         }
     }
 }

@@ -13,7 +13,7 @@ namespace faiss_ext {
 struct RowCodec {
     IndexFlatKernel::Store store;
     size_t d;
-    bool has_factors = true; ///< f16 and u8: one precedes each vector
+    bool has_factors = true; ///< one precedes each vector, unless f32
 
     /// Returns the bytes per vector.
     size_t code_size() const;

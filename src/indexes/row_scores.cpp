@@ -5,17 +5,67 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include <faiss/impl/IDSelector.h>
 
+#include <faiss_ext/kernels/LinearKernel.h>
+
 #include "core/parallel.h"
 #include "core/ranking.h"
 #include "indexes/incomplete_rows.h"
+#include "simd/rows.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {
+
+namespace {
+
+/// Whether scores are squared L2 distances of vectors that are bytes.
+bool scores_are_l2_of_bytes(
+        const IndexFlatKernel& index,
+        const StoredRows& stored) {
+    using Store = IndexFlatKernel::Store;
+    const Store store = stored.codec.store;
+    return (store == Store::u8 || store == Store::i8) &&
+            stored.codec.has_factors && index.metric_type == faiss::METRIC_L2 &&
+            typeid(*index.kernel) == typeid(LinearKernel);
+}
+
+} // namespace
+
+RowScores::RowScores(const IndexFlatKernel& index, const char* where)
+        : index(index),
+          stored(StoredRows::of(index, where)),
+          has_l2_of_bytes(scores_are_l2_of_bytes(index, stored)) {}
+
+void RowScores::operator()(
+        const float* x,
+        size_t n,
+        const int32_t* ids,
+        float* scores) const {
+    if (has_l2_of_bytes) {
+        for (size_t i = 0; i < n; i++) {
+            prefetch(ids[i]);
+        }
+        simd::squared_l2_of_byte_rows(
+                stored.codec.store == IndexFlatKernel::Store::i8,
+                d(),
+                x,
+                stored.data,
+                stored.stride,
+                n,
+                ids,
+                scores);
+        return;
+    }
+    for_gathered_rows(
+            stored, n, ids, [&](size_t begin, size_t count, const float* rows) {
+                block(1, x, count, rows, scores + begin);
+            });
+}
 
 float worst_of(faiss::MetricType metric) {
     constexpr float worst = std::numeric_limits<float>::max();

@@ -58,10 +58,10 @@ void complete_results(
 struct RowScores final : VertexScores {
     const IndexFlatKernel& index;
     const StoredRows stored;
+    const bool has_l2_of_bytes; ///< see simd::squared_l2_of_byte_rows
 
     /// Throws unless the index holds ntotal vectors.
-    RowScores(const IndexFlatKernel& index, const char* where)
-            : index(index), stored(StoredRows::of(index, where)) {}
+    RowScores(const IndexFlatKernel& index, const char* where);
 
     size_t d() const override {
         return stored.codec.d;
@@ -85,15 +85,7 @@ struct RowScores final : VertexScores {
     }
 
     void operator()(const float* x, size_t n, const int32_t* ids, float* scores)
-            const override {
-        for_gathered_rows(
-                stored,
-                n,
-                ids,
-                [&](size_t begin, size_t count, const float* rows) {
-                    block(1, x, count, rows, scores + begin);
-                });
-    }
+            const override;
 };
 
 } // namespace faiss_ext

@@ -58,18 +58,103 @@ void halves_to_floats_target(
     });
 }
 
+/// Loads bytes, signed or not, as floats.
+template <class Byte>
+HWY_INLINE hn::Vec<Tag> load_bytes(const Byte* HWY_RESTRICT bytes) {
+    const hn::RebindToSigned<Tag> int_tag;
+    const hn::Rebind<Byte, Tag> byte_tag;
+    return hn::ConvertTo(
+            Tag(), hn::PromoteTo(int_tag, hn::LoadU(byte_tag, bytes)));
+}
+
 void bytes_to_floats_target(
         size_t n,
         const uint8_t* bytes,
         float factor,
         float* out) {
-    const Tag tag;
-    const hn::RebindToSigned<Tag> int_tag;
-    const hn::Rebind<uint8_t, Tag> byte_tag;
-    scale_promoted(n, bytes, factor, out, [&](const uint8_t* p) HWY_ATTR {
-        return hn::ConvertTo(
-                tag, hn::PromoteTo(int_tag, hn::LoadU(byte_tag, p)));
+    scale_promoted(n, bytes, factor, out, [](const uint8_t* p) HWY_ATTR {
+        return load_bytes(p);
     });
+}
+
+void signed_bytes_to_floats_target(
+        size_t n,
+        const int8_t* bytes,
+        float factor,
+        float* out) {
+    scale_promoted(n, bytes, factor, out, [](const int8_t* p) HWY_ATTR {
+        return load_bytes(p);
+    });
+}
+
+template <class Byte>
+HWY_INLINE float squared_l2_of_bytes(
+        size_t d,
+        const float* HWY_RESTRICT x,
+        const Byte* HWY_RESTRICT bytes,
+        float factor) {
+    const Tag tag;
+    const size_t lanes = hn::Lanes(tag);
+    const auto scale = hn::Set(tag, factor);
+    auto even = hn::Zero(tag), odd = even;
+    const auto add = [&](auto& sum, const float* a, const Byte* b) HWY_ATTR {
+        const auto difference =
+                hn::NegMulAdd(scale, load_bytes(b), hn::LoadU(tag, a));
+        sum = hn::MulAdd(difference, difference, sum);
+    };
+    size_t i = 0;
+    for (; i + 2 * lanes <= d; i += 2 * lanes) {
+        add(even, x + i, bytes + i);
+        add(odd, x + i + lanes, bytes + i + lanes);
+    }
+    for (; i + lanes <= d; i += lanes) {
+        add(even, x + i, bytes + i);
+    }
+    if (i < d) {
+        HWY_ALIGN Byte rest[hn::MaxLanes(Tag())] = {};
+        HWY_ALIGN float floats[hn::MaxLanes(Tag())] = {};
+        std::copy_n(bytes + i, d - i, rest);
+        std::copy_n(x + i, d - i, floats);
+        add(odd, floats, rest);
+    }
+    return hn::GetLane(hn::SumOfLanes(tag, hn::Add(even, odd)));
+}
+
+template <class Byte>
+HWY_INLINE void squared_l2_of_rows(
+        size_t d,
+        const float* x,
+        const uint8_t* rows,
+        size_t stride,
+        size_t n,
+        const int32_t* ids,
+        float* distances) {
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t* row = rows + ids[i] * stride;
+        float factor;
+        std::memcpy(&factor, row, sizeof(factor));
+        distances[i] = squared_l2_of_bytes(
+                d,
+                x,
+                reinterpret_cast<const Byte*>(row + sizeof(factor)),
+                factor);
+    }
+}
+
+void squared_l2_of_byte_rows_target(
+        bool has_signs,
+        size_t d,
+        const float* x,
+        const uint8_t* rows,
+        size_t stride,
+        size_t n,
+        const int32_t* ids,
+        float* distances) {
+    if (has_signs) {
+        squared_l2_of_rows<int8_t>(d, x, rows, stride, n, ids, distances);
+    } else {
+        squared_l2_of_rows<uint8_t>(d, x, rows, stride, n, ids, distances);
+    }
 }
 
 } // namespace HWY_NAMESPACE
@@ -81,6 +166,8 @@ namespace faiss_ext::simd {
 
 HWY_EXPORT(halves_to_floats_target);
 HWY_EXPORT(bytes_to_floats_target);
+HWY_EXPORT(signed_bytes_to_floats_target);
+HWY_EXPORT(squared_l2_of_byte_rows_target);
 
 void halves_to_floats(
         size_t n,
@@ -92,6 +179,23 @@ void halves_to_floats(
 
 void bytes_to_floats(size_t n, const uint8_t* bytes, float factor, float* out) {
     HWY_DYNAMIC_DISPATCH(bytes_to_floats_target)(n, bytes, factor, out);
+}
+
+void bytes_to_floats(size_t n, const int8_t* bytes, float factor, float* out) {
+    HWY_DYNAMIC_DISPATCH(signed_bytes_to_floats_target)(n, bytes, factor, out);
+}
+
+void squared_l2_of_byte_rows(
+        bool has_signs,
+        size_t d,
+        const float* x,
+        const uint8_t* rows,
+        size_t stride,
+        size_t n,
+        const int32_t* ids,
+        float* distances) {
+    HWY_DYNAMIC_DISPATCH(squared_l2_of_byte_rows_target)
+    (has_signs, d, x, rows, stride, n, ids, distances);
 }
 
 } // namespace faiss_ext::simd

@@ -388,6 +388,35 @@ def test_grey_values_in_a_quarter_of_the_memory(digits, tmp_path):
         faiss.index_factory(64, "KFlat(linear,store=u8)").add(-x)
 
 
+def test_signed_components_in_a_quarter_of_the_memory(digits):
+    """Each vector has a step of its own, a 127th of its largest component."""
+    x, q = (a.astype(np.float32) - 8 for a in (digits.base, digits.queries))
+    index = faiss.index_factory(64, "KFlat(linear,store=i8)")
+    index.add(x)
+    assert (index.store, index.code_size) == ("i8", 68)
+    step = np.abs(x).max(axis=1, keepdims=True) / 127
+    kept = np.rint(x / step) * step
+    np.testing.assert_allclose(index.reconstruct_n(0, len(x)), kept, atol=1e-5)
+    distances = ((q[:, None] - kept[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(index.search(q, 10)[0], np.sort(distances)[:, :10], rtol=1e-4)
+
+
+def test_graph_of_bytes_behind_a_map_finds_the_neighbours_under_the_kernel(digits):
+    x, q = (a / a.sum(axis=1, keepdims=True) for a in (digits.base, digits.queries))
+    exact = faiss.index_factory(64, "KFlat(chi2)")
+    exact.add(x)
+    index = faiss.index_factory(64, "HKM1(chi2),PCAR32,HNSW16,KFlat(linear,store=i8),Refine(KFlat(chi2,store=u8))")
+    index.train(x)
+    index.add_with_ids(x, np.arange(len(x)) + 1000)
+    index.k_factor = 4
+    assert np.mean(index.search(q, 10)[1] - 1000 == exact.search(q, 10)[1]) > 0.97
+    index.remove_ids(np.arange(1000, 1100))
+    D, I = index.search(q, 10, filter=range(1000, 1200))
+    assert I.min() >= 1100 and I.max() < 1200
+    np.testing.assert_allclose(
+        D, exact.search(q, 10, filter=range(100, 200))[0], rtol=1e-4)
+
+
 def test_lists_behind_a_map_find_the_neighbours_under_the_kernel(digits):
     x, q = (a / a.sum(axis=1, keepdims=True) for a in (digits.base, digits.queries))
     exact = faiss.index_factory(64, "KFlat(chi2)")
