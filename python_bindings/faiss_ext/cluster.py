@@ -65,14 +65,35 @@ def check_running(client):
         raise ShardError("the client of the cluster has been closed")
 
 
+class StalledError(ShardError):
+    """Dask computes nothing, although it has workers and was asked to. Some
+    versions lose calls if all workers are lost."""
+
+
+class Condition:
+    """Tells for how long something has been true."""
+
+    def __init__(self):
+        self.since = None
+
+    def lasts(self, holds):
+        """Whether it holds, and has held for PATIENCE seconds."""
+        if not holds:
+            self.since = None
+        elif self.since is None:
+            self.since = Stopwatch()
+        return self.since is not None and self.since.seconds >= PATIENCE
+
+
 def as_finished(client, futures, return_when="FIRST_COMPLETED"):
     """Yields futures as they finish.
 
-    Raises ShardError if the cluster has had no worker for a while. Dask itself
-    would wait forever.
+    Raises ShardError if the cluster has had no worker for a while, and
+    StalledError if it has had some that did nothing. Dask itself would wait
+    forever.
     """
     pending = list(futures)
-    deserted = None
+    deserted, idle = Condition(), Condition()
     while pending:
         try:
             wait(pending, timeout=POLL, return_when=return_when)
@@ -81,12 +102,15 @@ def as_finished(client, futures, return_when="FIRST_COMPLETED"):
         done = [future for future in pending if future.status != "pending"]
         pending = [future for future in pending if future not in done]
         yield from done
-        if done or client.scheduler_info()["workers"]:
-            deserted = None
-        elif deserted is None:
-            deserted = Stopwatch()
-        elif deserted.seconds >= PATIENCE:
+        if not pending:
+            return
+        has_workers = bool(client.scheduler_info()["workers"])
+        if deserted.lasts(not done and not has_workers):
             raise ShardError(f"the cluster has had no worker for {PATIENCE} s")
+        if idle.lasts(not done and has_workers
+                      and not any(client.processing().values())):
+            raise StalledError("Dask has done nothing for some calls for "
+                               f"{PATIENCE} s; restart the cluster")
 
 
 class ClusterEngine:
@@ -157,7 +181,7 @@ class OnCluster:
         arguments.
 
         Shards whose arguments are None are skipped. If `repeats`, the calls are
-        repeated once if Dask has lost a part of a shard.
+        repeated once if Dask has lost a part of a shard, or calls.
         """
         client, given = self.client, x
         check_running(client)
@@ -178,8 +202,14 @@ class OnCluster:
             i: client.submit(called, self.shards[i], method, x, mine,
                              parameters, removed[i], pure=False, priority=1)
             for i, mine in enumerate(own) if mine is not None}
-        for _ in as_finished(client, futures.values(), "ALL_COMPLETED"):
-            pass
+        try:
+            for _ in as_finished(client, futures.values(), "ALL_COMPLETED"):
+                pass
+        except StalledError:
+            if not repeats:
+                raise
+            self.shards = self.start(range(len(self.shards)))
+            return self.run(method, given, own, parameters, removed, False)
         try:
             results = client.gather(list(futures.values()))
         except Exception:

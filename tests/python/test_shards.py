@@ -1142,6 +1142,53 @@ def test_a_cluster_without_workers(files, doomed, monkeypatch):
     same_results(index, whole(index))
 
 
+def test_a_cluster_that_loses_calls(files, client, monkeypatch):
+    """Dask 2022.12 sometimes does, if all workers are lost."""
+    cluster_module = pytest.importorskip("faiss_ext.cluster")
+    index = built(files, REFINED, client)
+    as_finished, stalls = cluster_module.as_finished, []
+
+    def stall_for(number):
+        def finished(*args):
+            if len(stalls) < number:
+                stalls.append(args)
+                raise cluster_module.StalledError("Dask has done nothing")
+            return as_finished(*args)
+        monkeypatch.setattr(cluster_module, "as_finished", finished)
+
+    stall_for(1)
+    same_results(index, whole(index))  # the calls are repeated
+    assert len(stalls) == 1
+    stall_for(1000)
+    with pytest.raises(ShardError, match="Dask has done nothing"):
+        index.search(Q, 3)
+    monkeypatch.undo()
+    same_results(index, whole(index))
+
+
+@pytest.mark.parametrize("workers, processing, error", [
+    ([], {}, "no worker"), (["a"], {"a": ()}, "Dask has done nothing for some calls"), (["a"], {"a": ("call",)}, None)])
+def test_waiting_for_calls_that_do_not_end(monkeypatch, workers, processing, error):
+    cluster_module = pytest.importorskip("faiss_ext.cluster")
+    from types import SimpleNamespace
+    call, waits = SimpleNamespace(status="pending"), []
+
+    def wait(futures, timeout, return_when):
+        waits.append(futures)
+        time.sleep(0.01)
+        if len(waits) > 50:
+            call.status = "finished"
+
+    monkeypatch.setattr(cluster_module, "wait", wait)
+    monkeypatch.setattr(cluster_module, "PATIENCE", 0.1)
+    client = SimpleNamespace(scheduler_info=lambda: {"workers": workers}, processing=lambda: processing)
+    if error is None:
+        assert list(cluster_module.as_finished(client, [call])) == [call]
+    else:
+        with pytest.raises(ShardError, match=error):
+            list(cluster_module.as_finished(client, [call]))
+
+
 def test_partitions_that_fail_on_a_cluster(files, client):
     bad = [part.copy() for part in PARTS]
     bad[2][7, 9] = -1
