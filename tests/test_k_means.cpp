@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // k-means.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -8,6 +9,7 @@
 #include <omp.h>
 
 #include "indexes/k_means.h"
+#include "simd/projection.h"
 #include "testing.h"
 
 using namespace faiss_ext;
@@ -45,8 +47,7 @@ TEST(KMeans, NearestIsNearest) {
         const auto c = normal_vectors(k, d, 2);
         const PackedCentroids packed(d, k, c.data());
         const auto found = packed.nearest(n, x.data());
-        std::vector<float> half(n * k);
-        packed.half_distances(n, x.data(), half.data());
+        const PackedCentroids::Estimates half(packed, n, x.data(), true);
         for (idx_t i = 0; i < n; i++) {
             double square = 0;
             for (size_t j = 0; j < d; j++) {
@@ -56,7 +57,96 @@ TEST(KMeans, NearestIsNearest) {
             for (size_t l = 0; l < k; l++) {
                 const double other = squared_distance(&x[i * d], &c[l * d]);
                 ASSERT_LE(own, other + 1e-5);
-                ASSERT_NEAR(half[i * k + l], (other - square) / 2, 1e-5);
+                ASSERT_NEAR(half.values[i * k + l], (other - square) / 2, 1e-5);
+            }
+        }
+    }
+}
+
+/// Centroids of which many are rounded to bytes.
+struct ManyCentroids {
+    static constexpr size_t d = 35, k = 1500;
+    static constexpr idx_t n = 40;
+    AlignedVector<float> c;
+    std::vector<float> x;
+
+    /// spread: of the lengths
+    explicit ManyCentroids(double spread) : x(normal_vectors(n, d, 2)) {
+        const auto values = normal_vectors(k, d, 1);
+        c.assign(values.begin(), values.end());
+        for (size_t i = 0; i < k; i++) {
+            scale(&c[i * d], std::pow(spread, double(i % 7) / 6));
+        }
+        for (idx_t i = 0; i < n; i++) {
+            scale(&x[i * d], std::pow(spread, double(i % 5) / 4));
+        }
+        std::copy_n(&c[0], d, &c[700 * d]); // at equal distances
+        std::copy_n(&c[0], d, &x[0]);
+        std::fill_n(&x[d], d, 0.0f);
+    }
+
+    /// Returns the scores of all centroids for one vector, which are not
+    /// estimated.
+    std::vector<std::pair<float, uint32_t>> scores(idx_t i, bool by_distance) {
+        AlignedVector<float> panels(simd::packed_size(d, k));
+        for (size_t j = 0; j < k * d; j++) {
+            panels[simd::panel_index(d, j / d, j % d)] = c[j];
+        }
+        std::vector<float> products(k);
+        simd::project(1, &x[i * d], k, panels.data(), d, products.data());
+        std::vector<std::pair<float, uint32_t>> found(k);
+        for (size_t l = 0; l < k; l++) {
+            float half_square = 0;
+            for (size_t j = 0; j < d; j++) {
+                half_square += c[l * d + j] * c[l * d + j] / 2;
+            }
+            found[l] = {
+                    by_distance ? half_square - products[l] : -products[l],
+                    uint32_t(l)};
+        }
+        std::sort(found.begin(), found.end());
+        return found;
+    }
+
+   private:
+    static void scale(float* v, double factor) {
+        for (size_t j = 0; j < d; j++) {
+            v[j] *= float(factor);
+        }
+    }
+};
+
+TEST(KMeans, EstimatesLoseNoneOfTheNearest) {
+    for (int64_t target : targets()) {
+        const Target guard(target);
+        for (double spread : {1.0, 1e3, 1e-3, 1e8}) {
+            ManyCentroids made(spread);
+            constexpr size_t d = ManyCentroids::d, k = ManyCentroids::k;
+            constexpr idx_t n = ManyCentroids::n;
+            const PackedCentroids packed(d, k, made.c.data());
+            const auto nearest = packed.nearest(n, made.x.data());
+            std::vector<std::pair<float, uint32_t>> found;
+            std::vector<float> work;
+            for (bool by_distance : {true, false}) {
+                const PackedCentroids::Estimates estimates(
+                        packed, n, made.x.data(), by_distance);
+                for (idx_t i = 0; i < n; i++) {
+                    const auto expected = made.scores(i, by_distance);
+                    for (const auto& [score, c] : expected) {
+                        ASSERT_LE(
+                                std::abs(estimates.values[i * k + c] - score),
+                                estimates.slack[i] / 2);
+                    }
+                    for (size_t few : {1, 8, 100}) {
+                        packed.smallest(estimates, i, few, found, work);
+                        ASSERT_EQ(found.size(), few);
+                        ASSERT_TRUE(std::equal(
+                                found.begin(), found.end(), expected.begin()));
+                    }
+                    if (by_distance) {
+                        ASSERT_EQ(nearest[i], expected[0].second);
+                    }
+                }
             }
         }
     }

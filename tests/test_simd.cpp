@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include <faiss_ext/projections/BilinearProjection.h>
@@ -13,6 +14,7 @@
 #include <faiss_ext/projections/GeneratedProjection.h>
 #include <faiss_ext/projections/StructuredProjection.h>
 
+#include "simd/byte_products.h"
 #include "simd/elementwise.h"
 #include "simd/hamming_scan.h"
 #include "simd/homogeneous_map.h"
@@ -428,11 +430,132 @@ TEST_P(EveryTarget, SmallestValues) {
                                 expected[k - 1].first);
                     }
                     simd::k_smallest(n, v.data(), k, found, work);
-                    const size_t m = std::min(k, expected.size());
+                    size_t m = std::min(k, expected.size());
+                    ASSERT_EQ(found.size(), m);
+                    ASSERT_TRUE(std::equal(
+                            found.begin(), found.end(), expected.begin()));
+                    constexpr float slack = 0.5f;
+                    while (m > 0 && m < expected.size() &&
+                           expected[m].first <= expected[k - 1].first + slack) {
+                        m++;
+                    }
+                    simd::k_smallest(n, v.data(), k, found, work, slack);
+                    std::sort(found.begin(), found.end());
                     ASSERT_EQ(found.size(), m);
                     ASSERT_TRUE(std::equal(
                             found.begin(), found.end(), expected.begin()));
                 }
+            }
+        }
+    }
+}
+
+TEST_P(EveryTarget, ByteProductsAreExact) {
+    std::mt19937 random(3);
+    const auto byte = [&](bool is_extreme) {
+        return is_extreme ? (random() % 2 ? 127 : -127)
+                          : int(random() % 255) - 127;
+    };
+    for (size_t d : {1, 4, 7, 64, 100, 1000}) {
+        for (size_t m : {1, 16, 17, 64, 70, 150}) {
+            for (size_t n : {1, 2, 5, 7, 13}) {
+                const bool is_extreme = m == 17;
+                const size_t padded = simd::padded_bytes(d);
+                std::vector<int> a(m * d);
+                std::vector<uint8_t> packed(simd::byte_panels_size(d, m), 128);
+                for (size_t i = 0; i < a.size(); i++) {
+                    a[i] = byte(is_extreme);
+                    packed[simd::byte_panel_index(d, i / d, i % d)] =
+                            uint8_t(a[i] + 128);
+                }
+                std::vector<int8_t> x(n * padded);
+                std::vector<float> factors(n), plus(m + 15), y(n * m);
+                for (size_t i = 0; i < n; i++) {
+                    factors[i] = float(1 + i % 2);
+                    for (size_t k = 0; k < d; k++) {
+                        x[i * padded + k] = int8_t(byte(is_extreme));
+                    }
+                }
+                std::iota(plus.begin(), plus.begin() + m, -20.0f);
+                simd::byte_products(
+                        n,
+                        x.data(),
+                        factors.data(),
+                        m,
+                        packed.data(),
+                        d,
+                        plus.data(),
+                        y.data());
+                for (size_t i = 0; i < n; i++) {
+                    for (size_t j = 0; j < m; j++) {
+                        int sum = 0; // below 2^24 / 2
+                        for (size_t k = 0; k < d; k++) {
+                            sum += x[i * padded + k] * a[j * d + k];
+                        }
+                        const float expected =
+                                plus[j] - factors[i] * float(sum);
+                        const float error = std::abs(sum) < (1 << 22)
+                                ? 0
+                                : 4 * float_unit * std::abs(expected);
+                        ASSERT_NEAR(y[i * m + j], expected, error);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_P(EveryTarget, RoundingToBytes) {
+    for (size_t d : {1, 3, 8, 16, 37, 200}) {
+        const auto x = normal_vectors(1, d, int(d));
+        float largest = 0;
+        for (float v : x) {
+            largest = std::max(largest, std::abs(v));
+        }
+        ASSERT_EQ(simd::largest_magnitude(d, x.data()), largest);
+        for (float scale : {largest / 127, 2 * largest / 127, 0.0f}) {
+            std::vector<int8_t> bytes(d);
+            float square, square_of_lost;
+            simd::round_to_bytes(
+                    d, x.data(), scale, bytes.data(), square, square_of_lost);
+            double length = 0, lost = 0;
+            for (size_t k = 0; k < d; k++) {
+                const double back = double(scale) * bytes[k];
+                ASSERT_LE(
+                        std::abs(x[k] - back),
+                        scale > 0 ? 0.5001 * scale : largest);
+                length += double(x[k]) * x[k];
+                lost += (x[k] - back) * (x[k] - back);
+            }
+            EXPECT_NEAR(square, length, 1e-5 * length);
+            EXPECT_NEAR(square_of_lost, lost, 1e-5 * (lost + length * 1e-2));
+        }
+    }
+}
+
+TEST_P(EveryTarget, ProductsWithScatteredRowsEqualThoseOfPanels) {
+    constexpr size_t m = 50;
+    std::mt19937 random(5);
+    for (size_t d : {1, 7, 64, 256, 257, 600}) {
+        const auto a = normal_vectors(m, d, 1);
+        const auto x = normal_vectors(1, d, 2);
+        std::vector<float> panels(simd::packed_size(d, m)), all(m);
+        for (size_t i = 0; i < m * d; i++) {
+            panels[simd::panel_index(d, i / d, i % d)] = a[i];
+        }
+        simd::project(1, x.data(), m, panels.data(), d, all.data());
+        for (size_t n : {0, 1, 2, 3, 8, 9, 21}) {
+            std::vector<uint32_t> ids(n);
+            std::vector<float> some(n);
+            for (uint32_t& id : ids) {
+                id = random() % m;
+            }
+            simd::project_on_rows(
+                    x.data(), a.data(), d, n, ids.data(), some.data());
+            for (size_t i = 0; i < n; i++) {
+                ASSERT_EQ(
+                        std::bit_cast<uint32_t>(some[i]),
+                        std::bit_cast<uint32_t>(all[ids[i]]));
             }
         }
     }

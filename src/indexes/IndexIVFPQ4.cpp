@@ -22,7 +22,6 @@
 #include "core/parallel.h"
 #include "core/prefetch.h"
 #include "core/sample.h"
-#include "core/scratch.h"
 #include "core/slices.h"
 #include "indexes/incomplete_rows.h"
 #include "indexes/index_parts.h"
@@ -35,7 +34,6 @@
 #include "indexes/selected_places.h"
 #include "projections/principal_components.h"
 #include "simd/pairwise.h"
-#include "simd/selection.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {
@@ -207,13 +205,14 @@ bool is_fine(const IndexIVFPQ4& index, float scale, float nearest, float most) {
 /// order the lists.
 float score_of_centroid(const IndexIVFPQ4& index, const float* q, idx_t list) {
     const bool is_l2 = index.metric_type == faiss::METRIC_L2;
+    const float* in_cache = index.tables->centroids.row(list);
     float score;
     simd::pairwise(
             is_l2 ? simd::PairOp::squared_l2 : simd::PairOp::dot,
             1,
             q,
             1,
-            &index.centroids[list * index.d],
+            in_cache ? in_cache : &index.centroids[list * index.d],
             index.d,
             &score,
             1);
@@ -259,11 +258,13 @@ struct Query {
         }
     }
 
-    /// Chooses the lists by their scores.
+    /// Chooses the lists by their scores. i: number of the query among the
+    /// estimates
     void prepare(
             const IndexIVFPQ4& index,
             const float* q,
-            const float* order,
+            const PackedCentroids::Estimates& estimates,
+            idx_t i,
             const Search& how) {
         const bool is_l2 = index.metric_type == faiss::METRIC_L2;
         this->q = q;
@@ -272,7 +273,11 @@ struct Query {
         thread_local std::vector<float> work;
         const size_t nlist = index.nlist;
         size_t nprobe = how.lists ? how.lists->first() : how.nprobe;
-        simd::k_smallest(nlist, order, nprobe, chosen, work);
+        const auto choose = [&] {
+            index.tables->centroids.smallest(
+                    estimates, i, nprobe, chosen, work);
+        };
+        choose();
         while (how.lists) {
             const auto list_at = [](size_t i) { return chosen[i].second; };
             if (const auto some = how.lists->visited(chosen.size(), list_at);
@@ -281,7 +286,7 @@ struct Query {
                 break;
             }
             nprobe = how.lists->more_than(nprobe);
-            simd::k_smallest(nlist, order, nprobe, chosen, work);
+            choose();
         }
         float base = 0;
         if (!index.residual && is_l2) {
@@ -401,20 +406,6 @@ void scan_list(
     }
 }
 
-/// Computes the scores that order the lists of each query, the smallest first.
-void order_lists(
-        const IndexIVFPQ4& index,
-        idx_t n,
-        const float* x,
-        float* order) {
-    if (index.metric_type == faiss::METRIC_L2) {
-        index.tables->centroids.half_distances(n, x, order);
-    } else {
-        index.tables->centroids.products(n, x, order);
-        std::transform(order, order + n * index.nlist, order, std::negate<>());
-    }
-}
-
 /// Sorts items by their keys, which are below `keys`. The sort is stable.
 template <class T, class Key>
 std::vector<T> by_key(const std::vector<T>& items, size_t keys, Key&& key) {
@@ -462,12 +453,14 @@ void scan_probes(
         std::vector<DeferredProbe> deferred;
         for (idx_t i0 = begin; i0 < end; i0 += query_block) {
             const idx_t m = std::min(query_block, end - i0);
-            const Scratch order(m * nlist);
-            order_lists(index, m, x + i0 * d, order.get());
+            const PackedCentroids::Estimates estimates(
+                    index.tables->centroids,
+                    m,
+                    x + i0 * d,
+                    index.metric_type == faiss::METRIC_L2);
             for (idx_t i = i0; i < i0 + m; i++) {
                 Query& query = queries[i - begin];
-                query.prepare(
-                        index, x + i * d, order.get() + (i - i0) * nlist, how);
+                query.prepare(index, x + i * d, estimates, i - i0, how);
                 const auto& probes = query.probes;
                 prefetch(index, probes);
                 const size_t first = end - begin == 1

@@ -10,9 +10,11 @@
 
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "core/prefetch.h"
 #include "core/progress.h"
+#include "core/ranking.h"
 #include "core/sample.h"
-#include "core/scratch.h"
+#include "simd/byte_products.h"
 #include "simd/projection.h"
 #include "simd/selection.h"
 
@@ -22,6 +24,16 @@ namespace {
 
 /// vectors whose distances to the centroids are computed together
 constexpr idx_t vectors_together = 16;
+
+// with fewer centroids or components, floats are as fast
+constexpr size_t least_for_bytes = 1024, least_columns_for_bytes = 16;
+
+/// Returns a scale at which values can be rounded to bytes.
+float scale_for_bytes(size_t n, const float* x) {
+    constexpr float least = 1e-33f;
+    const float scale = simd::largest_magnitude(n, x) / 127;
+    return scale >= least ? scale : 0;
+}
 
 /// The numbers 0 to n - 1, grouped by cluster and ascending within a cluster.
 struct Clusters {
@@ -102,14 +114,10 @@ void split_for_empty(
 } // namespace
 
 PackedCentroids::PackedCentroids(size_t d, size_t count, const float* centroids)
-        : d(d),
-          count(count),
-          panels(simd::packed_size(d, count)),
-          half_squares(count) {
+        : d(d), count(count), half_squares(count) {
     for (size_t c = 0; c < count; c++) {
         for (size_t j = 0; j < d; j++) {
             const float value = centroids[c * d + j];
-            panels[simd::panel_index(d, c, j)] = value;
             half_squares[c] += value * value / 2;
         }
         FAISS_EXT_THROW_IF_NOT_FMT(
@@ -117,19 +125,141 @@ PackedCentroids::PackedCentroids(size_t d, size_t count, const float* centroids)
                 "the squared length of centroid %zu overflows; scale the vectors down",
                 c);
     }
-}
-
-void PackedCentroids::products(idx_t n, const float* x, float* y) const {
-    simd::project(n, x, count, panels.data(), d, y);
-}
-
-void PackedCentroids::half_distances(idx_t n, const float* x, float* y) const {
-    products(n, x, y);
-    for (idx_t i = 0; i < n; i++) {
-        for (size_t c = 0; c < count; c++) {
-            y[i * count + c] = half_squares[c] - y[i * count + c];
+    if (count >= least_for_bytes && d >= least_columns_for_bytes &&
+        d <= simd::most_byte_columns && simd::has_byte_products()) {
+        pack_bytes(centroids);
+        return;
+    }
+    panels.resize(simd::packed_size(d, count));
+    for (size_t c = 0; c < count; c++) {
+        for (size_t j = 0; j < d; j++) {
+            panels[simd::panel_index(d, c, j)] = centroids[c * d + j];
         }
     }
+}
+
+void PackedCentroids::pack_bytes(const float* centroids) {
+    Bytes& b = bytes.emplace();
+    b.rows.assign(centroids, centroids + count * d);
+    half_squares.resize(simd::byte_panels_size(1, count) / 4);
+    b.zeros.resize(half_squares.size());
+    b.panels.resize(simd::byte_panels_size(d, count), 128);
+    b.scale = scale_for_bytes(count * d, centroids);
+    std::vector<int8_t> row(d);
+    for (size_t c = 0; c < count; c++) {
+        float square, square_of_lost;
+        simd::round_to_bytes(
+                d,
+                centroids + c * d,
+                b.scale,
+                row.data(),
+                square,
+                square_of_lost);
+        for (size_t j = 0; j < d; j++) {
+            b.panels[simd::byte_panel_index(d, c, j)] = uint8_t(row[j] + 128);
+        }
+        const float lost = std::sqrt(square_of_lost);
+        b.most_lost = std::max(b.most_lost, lost);
+        b.most_length = std::max(b.most_length, std::sqrt(square) + lost);
+    }
+}
+
+PackedCentroids::Estimates::Estimates(
+        const PackedCentroids& centroids,
+        idx_t n,
+        const float* x,
+        bool by_distance)
+        : x(x),
+          by_distance(by_distance),
+          values(n * centroids.count),
+          slack(n) {
+    const size_t d = centroids.d, count = centroids.count;
+    const auto& bytes = centroids.bytes;
+    const auto& half_squares = centroids.half_squares;
+    float* y = values.get();
+    if (!bytes) {
+        simd::project(n, x, count, centroids.panels.data(), d, y);
+        for (idx_t i = 0; i < n; i++) {
+            for (size_t c = 0; c < count; c++) {
+                const float product = y[i * count + c];
+                y[i * count + c] =
+                        by_distance ? half_squares[c] - product : -product;
+            }
+        }
+        return;
+    }
+    const size_t padded = simd::padded_bytes(d);
+    thread_local std::vector<int8_t> rounded;
+    thread_local std::vector<float> factors;
+    rounded.assign(n * padded, 0);
+    factors.resize(n);
+    for (idx_t i = 0; i < n; i++) {
+        const float scale = scale_for_bytes(d, x + i * d);
+        float square, square_of_lost;
+        simd::round_to_bytes(
+                d,
+                x + i * d,
+                scale,
+                &rounded[i * padded],
+                square,
+                square_of_lost);
+        factors[i] = scale * bytes->scale;
+        const float length = std::sqrt(square),
+                    lost = std::sqrt(square_of_lost);
+        // the second part is for the rounding of floats
+        slack[i] = 2 * (length * bytes->most_lost + lost * bytes->most_length) +
+                1e-4f * (length + bytes->most_length) * bytes->most_length;
+    }
+    simd::byte_products(
+            n,
+            rounded.data(),
+            factors.data(),
+            count,
+            bytes->panels.data(),
+            d,
+            by_distance ? half_squares.data() : bytes->zeros.data(),
+            y);
+}
+
+void PackedCentroids::smallest(
+        const Estimates& estimates,
+        idx_t i,
+        size_t k,
+        std::vector<std::pair<float, uint32_t>>& found,
+        std::vector<float>& work) const {
+    simd::k_smallest(
+            count,
+            estimates.values.get() + i * count,
+            k,
+            found,
+            work,
+            estimates.slack[i]);
+    if (!bytes) {
+        return;
+    }
+    thread_local std::vector<uint32_t> numbers;
+    numbers.resize(found.size());
+    work.resize(std::max(work.size(), found.size()));
+    std::transform(found.begin(), found.end(), numbers.begin(), [](auto& f) {
+        return f.second;
+    });
+    for (uint32_t c : numbers) {
+        prefetch_row(row(c), d * sizeof(float));
+    }
+    simd::project_on_rows(
+            estimates.x + i * d,
+            bytes->rows.data(),
+            d,
+            found.size(),
+            numbers.data(),
+            work.data());
+    for (size_t j = 0; j < found.size(); j++) {
+        const float product = work[j];
+        found[j].first = estimates.by_distance
+                ? half_squares[numbers[j]] - product
+                : -product;
+    }
+    keep_smallest(found, k);
 }
 
 std::vector<idx_t> PackedCentroids::nearest(idx_t n, const float* x) const {
@@ -139,11 +269,17 @@ std::vector<idx_t> PackedCentroids::nearest(idx_t n, const float* x) const {
             n,
             vectors_together,
             [&](idx_t begin, idx_t end) {
-                const Scratch distances((end - begin) * count);
-                half_distances(end - begin, x + begin * d, distances.get());
+                const Estimates near(*this, end - begin, x + begin * d, true);
+                thread_local std::vector<std::pair<float, uint32_t>> best;
+                thread_local std::vector<float> work;
                 for (idx_t i = begin; i < end; i++) {
-                    found[i] = simd::first_smallest(
-                            count, distances.get() + (i - begin) * count);
+                    if (!bytes) {
+                        found[i] = simd::first_smallest(
+                                count, near.values.get() + (i - begin) * count);
+                        continue;
+                    }
+                    smallest(near, i - begin, 1, best, work);
+                    found[i] = best[0].second;
                 }
             });
     return found;

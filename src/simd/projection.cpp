@@ -157,6 +157,60 @@ void panel_group(
     }
 }
 
+/// Multiplies x by rows whose components are summed side by side, because each
+/// sum waits for the one before.
+template <size_t R>
+HWY_INLINE void products_of_rows(
+        const float* HWY_RESTRICT x,
+        size_t d,
+        const float* const* rows,
+        float* HWY_RESTRICT y) {
+    const hn::CappedTag<float, 1> tag;
+    double total[R] = {};
+    for (size_t k = 0; k < d; k += run_length) {
+        const size_t end = std::min(d, k + run_length);
+        hn::Vec<decltype(tag)> sum[R];
+        for (size_t r = 0; r < R; r++) {
+            sum[r] = hn::Zero(tag);
+        }
+        for (size_t i = k; i < end; i++) {
+            const auto v = hn::LoadU(tag, x + i);
+            for (size_t r = 0; r < R; r++) {
+                sum[r] = hn::MulAdd(v, hn::LoadU(tag, rows[r] + i), sum[r]);
+            }
+        }
+        for (size_t r = 0; r < R; r++) {
+            total[r] += hn::GetLane(sum[r]);
+        }
+    }
+    for (size_t r = 0; r < R; r++) {
+        y[r] = static_cast<float>(total[r]) + 0.0f; // as finish_run
+    }
+}
+
+void project_on_rows_target(
+        const float* x,
+        const float* matrix,
+        size_t d,
+        size_t n,
+        const uint32_t* ids,
+        float* y) {
+    constexpr size_t together = 8;
+    for (size_t i = 0; i < n; i += together) {
+        const float* rows[together];
+        float sums[together];
+        for (size_t r = 0; r < together; r++) { // the last is repeated
+            rows[r] = matrix + ids[std::min(i + r, n - 1)] * d;
+        }
+        if (n - i <= 2) {
+            products_of_rows<2>(x, d, rows, sums);
+        } else {
+            products_of_rows<together>(x, d, rows, sums);
+        }
+        std::copy_n(sums, std::min(together, n - i), y + i);
+    }
+}
+
 /// Components of a vector, in ascending columns. All others are zero.
 struct Components {
     const int32_t* columns;
@@ -332,6 +386,7 @@ HWY_AFTER_NAMESPACE();
 namespace faiss_ext::simd {
 
 HWY_EXPORT(project_target);
+HWY_EXPORT(project_on_rows_target);
 HWY_EXPORT(project_sparse_target);
 HWY_EXPORT(take_nonzero_target);
 
@@ -343,6 +398,16 @@ void project(
         size_t d,
         float* y) {
     HWY_DYNAMIC_DISPATCH(project_target)(n, x, m, packed, d, y);
+}
+
+void project_on_rows(
+        const float* x,
+        const float* matrix,
+        size_t d,
+        size_t n,
+        const uint32_t* ids,
+        float* y) {
+    HWY_DYNAMIC_DISPATCH(project_on_rows_target)(x, matrix, d, n, ids, y);
 }
 
 void project_sparse(

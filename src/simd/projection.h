@@ -44,6 +44,16 @@ void project(
         size_t d,
         float* y);
 
+/// Computes y[i] = <x, row ids[i] of the matrix>, whose rows of d components
+/// are not packed. Products are the same as those of project, bit for bit.
+void project_on_rows(
+        const float* x,
+        const float* matrix,
+        size_t d,
+        size_t n,
+        const uint32_t* ids,
+        float* y);
+
 /// Like project, for one vector of `count` components, whose columns ascend.
 /// Products are the same, bit for bit.
 void project_sparse(

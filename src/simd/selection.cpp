@@ -46,7 +46,7 @@ HWY_INLINE float largest_lane(Lanes tag, hn::Vec<Lanes> v) {
             : found;
 }
 
-float smallest_value(size_t n, const float* HWY_RESTRICT v) {
+float smallest_value_target(size_t n, const float* HWY_RESTRICT v) {
     const Lanes tag;
     const size_t lanes = hn::Lanes(tag);
     const auto none = hn::Set(tag, std::numeric_limits<float>::infinity());
@@ -66,7 +66,7 @@ float smallest_value(size_t n, const float* HWY_RESTRICT v) {
 size_t first_smallest_target(size_t n, const float* HWY_RESTRICT v) {
     const Lanes tag;
     const size_t lanes = hn::Lanes(tag);
-    const float wanted = smallest_value(n, v);
+    const float wanted = smallest_value_target(n, v);
     size_t i = 0;
     for (; i + lanes <= n; i += lanes) {
         const auto equal = hn::Eq(hn::LoadU(tag, v + i), hn::Set(tag, wanted));
@@ -124,7 +124,7 @@ float kth_smallest_target(size_t n, const float* v, size_t k) {
     };
     float largest;
     count_up_to(n, v, std::numeric_limits<float>::infinity(), largest);
-    int64_t too_low = number_of(smallest_value(n, v)) - 1;
+    int64_t too_low = number_of(smallest_value_target(n, v)) - 1;
     int64_t high = number_of(largest);
     while (high - too_low > 1) {
         const int64_t middle = too_low + (high - too_low) / 2;
@@ -241,6 +241,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace faiss_ext::simd {
 
+HWY_EXPORT(smallest_value_target);
 HWY_EXPORT(first_smallest_target);
 HWY_EXPORT(first_below_target);
 HWY_EXPORT(kth_smallest_target);
@@ -264,13 +265,16 @@ void k_smallest(
         const float* v,
         size_t k,
         std::vector<std::pair<float, uint32_t>>& found,
-        std::vector<float>& work) {
+        std::vector<float>& work,
+        float slack) {
     found.clear();
     if (k == 0) {
         return;
     }
     float bound = std::numeric_limits<float>::infinity();
-    if (k < n) {
+    if (k == 1) {
+        bound = HWY_DYNAMIC_DISPATCH(smallest_value_target)(n, v);
+    } else if (k < n) {
         // the k-th smallest of some groups' minima is a bound, since at least k
         // values are within it
         const size_t together = std::max<size_t>(1, n / (4 * k));
@@ -289,8 +293,20 @@ void k_smallest(
             }
         }
     }
-    HWY_DYNAMIC_DISPATCH(take_up_to_target)(n, v, bound, found);
-    keep_smallest(found, k);
+    HWY_DYNAMIC_DISPATCH(take_up_to_target)(n, v, bound + slack, found);
+    if (slack == 0) {
+        keep_smallest(found, k);
+        return;
+    }
+    if (k > 1 && found.size() > k) {
+        work.resize(found.size());
+        std::transform(
+                found.begin(), found.end(), work.begin(), [](const auto& f) {
+                    return f.first;
+                });
+        const float last = kth_smallest(found.size(), work.data(), k) + slack;
+        std::erase_if(found, [=](const auto& f) { return f.first > last; });
+    }
 }
 
 } // namespace faiss_ext::simd

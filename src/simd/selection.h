@@ -28,13 +28,16 @@ float kth_smallest(size_t n, const float* v, size_t k);
  * It reads the values twice, first for a bound. TopK (top_k.h), which needs
  * only one pass, takes two to three times as long if all values are there.
  *
- * @param work  any size and content; the caller keeps it from call to call
+ * @param work   any size and content; the caller keeps it from call to call
+ * @param slack  also finds values above the k-th smallest by up to this. They
+ *               are then in no order.
  */
 void k_smallest(
         size_t n,
         const float* v,
         size_t k,
         std::vector<std::pair<float, uint32_t>>& found,
-        std::vector<float>& work);
+        std::vector<float>& work,
+        float slack = 0);
 
 } // namespace faiss_ext::simd
