@@ -288,6 +288,7 @@ FAULTS = [
      "bits;", "return bits;"),
     ("simd/top_k.h", "if (score <= bound) {", "if (score < bound) {"),
     ("indexes/k_means.cpp", "sizes[largest] -= sizes[c];", ""),
+    ("indexes/k_means.cpp", "lost * bytes->most_length", "lost"),
     ("indexes/k_means.cpp", "half_squares[c] += value * value / 2;",
      "half_squares[c] += value * value;"),
     ("indexes/pq4_codes.cpp", "code[m] | high << 4", "code[m] | high"),

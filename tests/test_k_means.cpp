@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include <omp.h>
 
 #include "indexes/k_means.h"
+#include "simd/byte_products.h"
 #include "simd/projection.h"
 #include "testing.h"
 
@@ -148,6 +150,29 @@ TEST(KMeans, EstimatesLoseNoneOfTheNearest) {
                     }
                 }
             }
+        }
+    }
+}
+
+// All components lose nearly half a byte, and the losses are parallel to the
+// other vector: no bound could be smaller.
+TEST(KMeans, BoundsOfEstimatesAreTight) {
+    constexpr size_t d = 64, k = 1100;
+    std::vector<float> whole(d, 127), rounded(d, 30.49f);
+    rounded[0] = 127; // a byte stands for 1
+    for (bool is_centroid_rounded : {true, false}) {
+        const auto& first = is_centroid_rounded ? rounded : whole;
+        const auto& x = is_centroid_rounded ? whole : rounded;
+        AlignedVector<float> c(k * d, 1);
+        std::copy(first.begin(), first.end(), c.begin());
+        const PackedCentroids packed(d, k, c.data());
+        const PackedCentroids::Estimates estimates(packed, 1, x.data(), false);
+        const double score =
+                -std::inner_product(x.begin(), x.end(), first.begin(), 0.0);
+        const double error = std::abs(estimates.values[0] - score);
+        EXPECT_LE(error, estimates.slack[0] / 2);
+        if (simd::has_byte_products()) {
+            EXPECT_GE(error, 0.9 * estimates.slack[0] / 2);
         }
     }
 }

@@ -14,6 +14,7 @@ kept in the work folder. Prints Markdown.
 import argparse
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -138,7 +139,10 @@ def measured(args, kind, n, nlist):
     if not path.exists():
         python = args.newest_faiss if kind == "FAISS" else sys.executable
         job = [python, __file__, *sys.argv[1:], "--string", string, "--n", str(n), "--answer", str(path)]
-        if subprocess.run(job, check=False).returncode:
+        environment = dict(os.environ)
+        if kind == "FAISS":
+            environment.pop("PYTHONPATH", None)  # it has its own faiss_ext
+        if subprocess.run(job, env=environment, check=False).returncode:
             raise SystemExit(f"{string} with {n} vectors failed")
     found = json.loads(path.read_text())
     print(f"{string}, {n} vectors: {found}", file=sys.stderr, flush=True)
