@@ -56,6 +56,7 @@
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/indexes/index_tree.h>
+#include <faiss_ext/indexes/loaded_fields.h>
 #include <faiss_ext/indexes/near_duplicates.h>
 #include <faiss_ext/indexes/search_limits.h>
 #include <faiss_ext/indexes/sparse_calls.h>

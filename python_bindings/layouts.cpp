@@ -6,14 +6,16 @@
 //   faiss_layouts FILE
 //
 // Lists the classes that faiss_ext derives from, constructs or reads, and the
-// fields that it uses. A class that Python cannot construct is listed by a
-// class derived from it. The program uses constants only, so it is not linked
-// with FAISS.
+// fields that it uses. Fields of FAISS_EXT_MOVABLE_FIELDS may be elsewhere. A
+// class that Python cannot construct is listed by a class derived from it. The
+// program uses constants only, so it is not linked with FAISS.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <limits>
+#include <string>
 #include <type_traits>
 
 #include <faiss/IndexAdditiveQuantizerFastScan.h>
@@ -40,6 +42,8 @@
 #include <faiss/impl/io.h>
 #include <faiss/invlists/OnDiskInvertedLists.h>
 #include <faiss/utils/random.h>
+
+#include <faiss_ext/indexes/loaded_fields.h>
 
 namespace faiss {
 struct IndexRefineSearchParameters; // defined since 1.8.0
@@ -68,18 +72,51 @@ size_t count_virtual_functions() {
     return 0;
 }
 
+/// The sizes that a class of the loaded FAISS may have.
+struct Sizes {
+    size_t least, most;
+};
+
+/// Of classes that this library makes in memory that it allocates, with
+/// constructors that are compiled here.
 template <class T>
-void begin_class(const char* name) {
+constexpr Sizes exact = {sizeof(T), sizeof(T)};
+
+/// Of classes that FAISS's own constructors and destructor make and destroy in
+/// memory that this library allocates.
+template <class T, size_t room = 0>
+constexpr Sizes up_to = {0, sizeof(T) + room};
+
+/// Of classes that only FAISS makes.
+constexpr Sizes any = {0, std::numeric_limits<size_t>::max()};
+
+std::string class_name; // that is being written
+
+template <class T>
+void begin_class(const char* name, Sizes sizes = exact<T>) {
+    class_name = name;
     std::fprintf(
             out,
-            "    \"%s\": Layout(%zu, %zu, {\n",
+            "    \"%s\": Layout(%zu, %zu, %zu, {\n",
             name,
-            sizeof(T),
+            sizes.least,
+            sizes.most,
             count_virtual_functions<T>());
 }
 
+bool is_movable(const std::string& field) {
+#define IS_FIELD(CLASS, FIELD) field == #CLASS "::" #FIELD ||
+    return FAISS_EXT_MOVABLE_FIELDS(IS_FIELD) false;
+}
+
 void write_field(const char* name, size_t offset, size_t size) {
-    std::fprintf(out, "        \"%s\": (%zu, %zu),\n", name, offset, size);
+    std::fprintf(
+            out,
+            "        \"%s\": Field(%zu, %zu, %s),\n",
+            name,
+            offset,
+            size,
+            is_movable(class_name + "::" + name) ? "True" : "False");
 }
 
 void end_class() {
@@ -104,12 +141,13 @@ void end_class() {
 #define SCAN_1(...) __VA_ARGS__
 
 // CLASS(name, field, ...)
-#define CLASS(NAME, ...)       \
-    {                          \
-        using T = faiss::NAME; \
-        begin_class<T>(#NAME); \
-        FIELDS(__VA_ARGS__)    \
-        end_class();           \
+#define CLASS(NAME, ...) SIZED_CLASS(NAME, exact<T>, __VA_ARGS__)
+#define SIZED_CLASS(NAME, SIZES, ...) \
+    {                                 \
+        using T = faiss::NAME;        \
+        begin_class<T>(#NAME, SIZES); \
+        FIELDS(__VA_ARGS__)           \
+        end_class();                  \
     }
 #define INDEX_FIELDS d, ntotal, verbose, is_trained, metric_type
 #define BINARY_FIELDS INDEX_FIELDS, code_size
@@ -117,7 +155,7 @@ void end_class() {
 
 void write_indexes() {
     CLASS(IndexFlatL2, INDEX_FIELDS, code_size, codes)
-    CLASS(IndexHNSW, INDEX_FIELDS, hnsw, own_fields, storage)
+    SIZED_CLASS(IndexHNSW, up_to<T>, INDEX_FIELDS, hnsw, own_fields, storage)
     CLASS(IndexPreTransform, INDEX_FIELDS, chain, index, own_fields)
     CLASS(IndexRefine,
           INDEX_FIELDS,
@@ -127,39 +165,41 @@ void write_indexes() {
           own_refine_index,
           k_factor)
     CLASS(IndexIDMap, INDEX_FIELDS, index, own_fields, id_map)
-    CLASS(IndexIVFFlat,
-          INDEX_FIELDS,
-          quantizer,
-          nlist,
-          quantizer_trains_alone,
-          own_fields,
-          cp,
-          nprobe,
-          max_codes,
-          invlists,
-          own_invlists,
-          code_size,
-          direct_map)
-    CLASS(IndexIVFPQR, pq, k_factor)
-    CLASS(IndexPQFastScan, pq)
-    CLASS(IndexResidualQuantizerFastScan, aq)
+    SIZED_CLASS(
+            IndexIVFFlat,
+            any,
+            INDEX_FIELDS,
+            quantizer,
+            nlist,
+            quantizer_trains_alone,
+            own_fields,
+            nprobe,
+            max_codes,
+            invlists,
+            direct_map)
+    SIZED_CLASS(IndexIVFPQR, any, k_factor)
+    SIZED_CLASS(IndexPQFastScan, any, pq)
+    SIZED_CLASS(IndexResidualQuantizerFastScan, any, aq)
 }
 
 void write_binary_indexes() {
     CLASS(IndexBinaryFlat, BINARY_FIELDS, xb)
-    CLASS(IndexBinaryHNSW, BINARY_FIELDS, hnsw, own_fields, storage)
-    CLASS(IndexBinaryIVF,
-          BINARY_FIELDS,
-          invlists,
-          own_invlists,
-          nprobe,
-          max_codes,
-          direct_map,
-          quantizer,
-          nlist,
-          own_fields,
-          cp,
-          clustering_index)
+    SIZED_CLASS(
+            IndexBinaryHNSW, up_to<T>, BINARY_FIELDS, hnsw, own_fields, storage)
+    SIZED_CLASS(
+            IndexBinaryIVF,
+            (up_to<T, faiss_ext::room_for_fields>),
+            BINARY_FIELDS,
+            invlists,
+            own_invlists,
+            nprobe,
+            max_codes,
+            direct_map,
+            quantizer,
+            nlist,
+            own_fields,
+            cp,
+            clustering_index)
     CLASS(IndexBinaryIDMap, BINARY_FIELDS, index, own_fields, id_map)
     CLASS(IndexBinaryHash, BINARY_FIELDS, invlists, b)
     CLASS(IndexBinaryMultiHash, BINARY_FIELDS, storage, maps, nhash, b, nflip)
@@ -181,12 +221,13 @@ void write_parts() {
           search_bounded_queue)
     CLASS(HNSWStats, n1, ndis)
     CLASS(RandomGenerator)
-    CLASS(ClusteringParameters, niter, nredo, max_points_per_centroid)
+    SIZED_CLASS(
+            ClusteringParameters, any, niter, nredo, max_points_per_centroid)
     CLASS(ArrayInvertedLists, nlist, code_size, codes, ids)
     CLASS(OnDiskInvertedLists, read_only)
     CLASS(DirectMap, type, array)
-    CLASS(ProductQuantizer, centroids)
-    CLASS(ResidualQuantizer, codebooks)
+    SIZED_CLASS(ProductQuantizer, any, centroids)
+    SIZED_CLASS(ResidualQuantizer, any, codebooks)
     CLASS(PCAMatrix,
           TRANSFORM_FIELDS,
           A,
@@ -258,8 +299,11 @@ int main(int, char** argv) {
             "# SPDX-License-Identifier: MIT\n"
             "\"\"\"Layouts of FAISS's classes, written by layouts.cpp.\"\"\"\n\n"
             "from collections import namedtuple\n\n"
-            "# fields: name -> (offset, size), in bytes\n"
-            "Layout = namedtuple(\"Layout\", \"size virtual_functions fields\")\n\n"
+            "# offsets and sizes in bytes\n"
+            "Field = namedtuple(\"Field\", \"offset size is_movable\")\n"
+            "# fields by their names\n"
+            "Layout = namedtuple(\n"
+            "    \"Layout\", \"least_size most_size virtual_functions fields\")\n\n"
             "LAYOUTS = {\n",
             out);
     write_indexes();

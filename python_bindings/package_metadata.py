@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 
 BINDINGS = Path(__file__).resolve().parent
-# the next patch releases in which classes have other layouts
-NEXT_LAYOUTS = {"1.15.0": "1.15.1"}
 
 
 class PackageMetadata:
@@ -19,7 +17,7 @@ class PackageMetadata:
 
     def dynamic_metadata(self, settings, project):
         """The version is that in CMakeLists.txt. A wheel for a faiss-cpu requires
-        this faiss-cpu or a later patch release, whose layouts are checked at
+        this faiss-cpu or a later patch release, whose classes are checked at
         import. Its version ends in the one of faiss-cpu, such as 0.1.0.post11501
         for 1.15.1. So a package index can hold wheels for several ones, and pip
         chooses the one that fits. (Indexes refuse local versions, such as
@@ -33,11 +31,10 @@ class PackageMetadata:
         if not faiss.get("distribution"):
             return {"version": version, "dependencies": []}
         major, minor, patch = map(int, faiss["version"].split(".")[:3])
+        accepted = f">={major}.{minor}.{patch},<{major}.{minor + 1}"
         return {
             "version": f"{version}.post{major}{minor:02}{patch:02}",
-            "dependencies": [
-                faiss["distribution"] + accepted_versions(faiss["version"])
-            ],
+            "dependencies": [faiss["distribution"] + accepted],
         }
 
     def dynamic_wheel(self, settings):
@@ -50,12 +47,6 @@ class PackageMetadata:
         except RuntimeError:
             return []  # no wheel can be built, but a source archive can
         return ["swig>=4.4"] if needs_new_swig and not has_new_swig() else []
-
-
-def accepted_versions(version):
-    major, minor = version.split(".")[:2]
-    end = NEXT_LAYOUTS.get(version, f"{major}.{int(minor) + 1}")
-    return f">={version},<{end}"
 
 
 def faiss_module():

@@ -12,8 +12,7 @@
 # All other requirements are installed from PyPI into an environment below
 # build/wheel. The wheel fits:
 #
-#   - the faiss-cpu version of the headers, and later patch releases with the
-#     same layouts of classes
+#   - the faiss-cpu version of the headers, and later patch releases
 #   - the Python versions of faiss-cpu's wheel (3.10 and newer)
 #   - the C library of this machine, and newer ones
 #

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 #include <faiss/IndexBinaryIVF.h>
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
+#include <faiss_ext/indexes/loaded_fields.h>
 
 namespace faiss_ext {
 
@@ -140,6 +142,10 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     idx_t next_new_id() const;
 
    private:
+    /// Memory for fields that a later patch release of FAISS adds to
+    /// IndexBinaryIVF. FAISS sets them, so nothing here does. The first member,
+    /// as it follows FAISS's fields.
+    std::byte room[room_for_fields];
     idx_t next_id = -1; ///< the id that add gives next; -1: not known
     void find_next_id();
 };

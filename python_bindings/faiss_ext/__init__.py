@@ -20,9 +20,12 @@ import faiss  # first, since it loads the FAISS that faiss_ext is linked with
 
 from . import check_faiss
 from ._version import __version__
-check_faiss.check(faiss)
+_moved_fields = check_faiss.check(faiss)
 
 from . import swigfaiss_ext
+for _field, _distance in _moved_fields.items():
+    swigfaiss_ext._move_field(_field, _distance)
+
 from .class_wrappers import mean_neighbor_distance  # completes swigfaiss_ext
 from .swigfaiss_ext import *
 from .description import Description, Field, describe

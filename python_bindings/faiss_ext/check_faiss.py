@@ -15,6 +15,11 @@ from ._version import FAISS_VERSION, SWIG_TYPE_TABLE, __version__
 
 
 def check(faiss):
+    """Returns the fields of FAISS's classes that have moved, as a dict of
+    distances in bytes.
+
+    Raises an ImportError if faiss_ext does not fit.
+    """
     remedy = (f"Install FAISS {FAISS_VERSION} (pip install "
               f"'faiss-cpu=={FAISS_VERSION}.*'), or build faiss_ext again for "
               "the FAISS that is there.")
@@ -27,11 +32,13 @@ def check(faiss):
         raise ImportError(
             f"faiss_ext {__version__} was built with SWIG's type table "
             f"{SWIG_TYPE_TABLE}, which {place} does not use. {remedy}")
-    difference = next(check_layouts.differences(faiss), None)
-    if difference:
+    moved, differences = check_layouts.compare(faiss)
+    if differences:
         raise ImportError(
             f"faiss_ext {__version__} was built for FAISS {FAISS_VERSION}, and "
-            f"the layout of a class differs in {place}: {difference}. {remedy}")
+            f"the layout of a class differs in {place}: {differences[0]}. "
+            f"{remedy}")
+    return moved
 
 
 def minor_version(version):

@@ -3,9 +3,10 @@
 compiled with.
 
 Even a patch release of FAISS can move a field. Code that was compiled with
-other headers would then read and write other memory. So an object of each class
-is made here, and SWIG's properties, which were compiled together with FAISS,
-show its fields:
+other headers would then read and write other memory. faiss_ext can use some
+fields at another place, and cannot bear other differences. So an object of each
+class is made here, and SWIG's properties, which were compiled together with
+FAISS, show its fields:
 
 - A property of a number changes the bytes of the field.
 - A property of an object returns its address, inside the other object or in a
@@ -55,27 +56,37 @@ class Symbol(ctypes.Structure):
                 ("value", ctypes.c_uint64), ("size", ctypes.c_uint64)]
 
 
-def differences(faiss):
-    """Yields a sentence for each difference."""
+def compare(faiss):
+    """Returns the movable fields that are elsewhere, as a dict of distances in
+    bytes, and a list with a sentence for each other difference."""
+    moved, differences = {}, []
     for name, make in constructors(faiss).items():
         if not hasattr(faiss, name):
-            yield f"there is no class faiss::{name}"
+            differences.append(f"there is no class faiss::{name}")
             continue
         layout, thing = LAYOUTS[name], make()
-        for field, (offset, size) in layout.fields.items():
+        for field, (offset, size, is_movable) in layout.fields.items():
             found = field_offset(thing, field, offset, size)
-            if found != offset:
-                yield (f"the offset of faiss::{name}::{field} is "
-                       f"{'unknown' if found is None else found}, expected "
-                       f"{offset}")
+            if found == offset:
+                continue
+            if is_movable and found is not None:
+                moved[f"{name}::{field}"] = found - offset
+                continue
+            differences.append(
+                f"the offset of faiss::{name}::{field} is "
+                f"{'unknown' if found is None else found}, expected {offset}")
         found = count_virtual_functions(thing, layout.virtual_functions)
         if found != layout.virtual_functions:
-            yield (f"faiss::{name} has {found} virtual functions, expected "
-                   f"{layout.virtual_functions}")
-        found = allocated_size(thing, make, layout.size)
+            differences.append(
+                f"faiss::{name} has {found} virtual functions, expected "
+                f"{layout.virtual_functions}")
+        found = unexpected_size(
+            thing, make, layout.least_size, layout.most_size)
         if found is not None:
-            yield (f"faiss::{name} has at most {found} bytes, expected "
-                   f"{layout.size}")
+            at_most = "" if layout.least_size else "at most "
+            differences.append(f"faiss::{name} occupies {found} bytes, "
+                               f"expected {at_most}{layout.most_size}")
+    return moved, differences
 
 
 def constructors(faiss):
@@ -197,20 +208,20 @@ def count_virtual_functions(thing, expected):
     return next((i for i, f in enumerate(functions) if f < 0), size)
 
 
-def allocated_size(thing, make, size):
-    """Returns None if objects may have this size, otherwise the largest size
-    that they may have."""
+def unexpected_size(thing, make, least, most):
+    """Returns None if objects may have a size from least to most, otherwise the
+    memory that one occupies."""
     things, blocks = [thing], []
-    found, limit = usable_size(thing), size + GRANULARITY - 1
+    found, limit = usable_size(thing), most + GRANULARITY - 1
     try:
         while found > limit and len(things) < ATTEMPTS:
-            limit = max(limit, leave_room(size, blocks))
+            limit = max(limit, leave_room(most, blocks))
             things.append(make())
             found = min(found, usable_size(things[-1]))
     finally:
         for block in blocks:
             LIBC.free(block)
-    return None if size <= found <= limit else found
+    return None if least <= found <= limit else found
 
 
 def usable_size(thing):

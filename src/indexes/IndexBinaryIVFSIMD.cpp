@@ -26,6 +26,7 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "indexes/hamming_hits.h"
+#include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
 #include "indexes/list_moves.h"
@@ -393,6 +394,11 @@ std::vector<idx_t> all_ids(const faiss::IndexBinaryIVF& index) {
     return all;
 }
 
+/// The index in which k-means searches, or null.
+faiss::Index*& clustering_index_of(faiss::IndexBinaryIVF& index) {
+    return index.*loaded<&faiss::IndexBinaryIVF::clustering_index>;
+}
+
 /// Returns an id above all ids in the lists, at least 0.
 idx_t first_free_id(const faiss::IndexBinaryIVF& index) {
     const std::vector<idx_t> ids = all_ids(index);
@@ -407,9 +413,22 @@ IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(
         size_t nlist)
         : IndexBinaryIVF(checked_quantizer(quantizer, d, nlist), d, nlist) {}
 
-IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(faiss::IndexBinaryIVF&& other)
-        : IndexBinaryIVF(other) {
-    other.own_invlists = other.own_fields = false;
+IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(faiss::IndexBinaryIVF&& other) {
+    // IndexBinaryIVF's copy constructor would be compiled here, and copy the
+    // fields of the headers' layout
+    static_cast<faiss::IndexBinary&>(*this) = other;
+    invlists = other.invlists;
+    own_invlists = std::exchange(other.own_invlists, false);
+    nprobe = other.nprobe;
+    max_codes = other.max_codes;
+    use_heap = other.use_heap;
+    copy_per_invlist_search<faiss::IndexBinaryIVF>(*this, other);
+    direct_map = std::move(other.direct_map);
+    quantizer = other.quantizer;
+    nlist = other.nlist;
+    own_fields = std::exchange(other.own_fields, false);
+    cp = other.cp;
+    clustering_index_of(*this) = clustering_index_of(other);
     if (own_fields && typeid(*quantizer) == typeid(faiss::IndexBinaryFlat)) {
         const std::unique_ptr<faiss::IndexBinary> slow(quantizer);
         quantizer = nullptr;
@@ -420,14 +439,15 @@ IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(faiss::IndexBinaryIVF&& other)
 
 void IndexBinaryIVFSIMD::train(idx_t n, const uint8_t* x) {
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::train");
-    if (clustering_index) {
+    faiss::Index*& search = clustering_index_of(*this);
+    if (search) {
         IndexBinaryIVF::train(n, x);
         return;
     }
     ProgressFlatL2 centroids(*this, n);
-    clustering_index = &centroids;
+    search = &centroids;
     const std::unique_ptr<faiss::Index*, void (*)(faiss::Index**)> restore(
-            &clustering_index, [](faiss::Index** p) { *p = nullptr; });
+            &search, [](faiss::Index** p) { *p = nullptr; });
     IndexBinaryIVF::train(n, x);
 }
 

@@ -30,6 +30,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
+#include "indexes/ivf_fields.h"
 #include "indexes/ivf_search.h"
 #include "indexes/search_params.h"
 #include "indexes/supported_calls.h"
@@ -438,9 +439,9 @@ void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
 /// Finds the vector with an id in lists without a direct map.
 void find_in_lists(const faiss::IndexIVF& lists, idx_t key, float* recons) {
     for (size_t list = 0; list < lists.nlist; list++) {
-        faiss::InvertedLists::ScopedIds ids(lists.invlists, list);
+        faiss::InvertedLists::ScopedIds ids(invlists_of(lists), list);
         const auto* bytes = reinterpret_cast<const uint8_t*>(ids.get());
-        const size_t size = lists.invlists->list_size(list);
+        const size_t size = invlists_of(lists)->list_size(list);
         for (size_t offset = 0; offset < size; offset++) {
             idx_t id; // in files ids may be unaligned
             std::memcpy(&id, bytes + offset * sizeof(id), sizeof(id));
@@ -828,7 +829,7 @@ void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {
     check_positions(*index, key, 1);
     check_inverses(chain, "IndexPreTransformSIMD::reconstruct");
     const auto* lists = dynamic_cast<const faiss::IndexIVF*>(index);
-    if (lists && lists->direct_map.no()) {
+    if (lists && direct_map_of(*lists).no()) {
         check_no_blocks(*this, "IndexPreTransformSIMD::reconstruct");
         if (chain.empty()) {
             find_in_lists(*lists, key, recons);

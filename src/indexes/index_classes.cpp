@@ -52,6 +52,7 @@
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
+#include <faiss_ext/indexes/loaded_fields.h>
 #include <faiss_ext/indexes/search_limits.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
@@ -62,6 +63,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
+#include "indexes/ivf_fields.h"
 #include "indexes/list_moves.h"
 #include "indexes/selected_places.h"
 #include "simd/pq4_scan.h"
@@ -120,8 +122,8 @@ SearchParameter nprobe_parameter(T& nprobe, double most, size_t nlist) {
 template <class IVF>
 Parameters ivf_parameters(IVF& index) {
     constexpr double most = std::numeric_limits<int>::max();
-    return {nprobe_parameter(index.nprobe, most, index.nlist),
-            parameter("max_codes", index.max_codes, 0, 0x1p62, {})};
+    return {nprobe_parameter(nprobe_of(index), most, index.nlist),
+            parameter("max_codes", max_codes_of(index), 0, 0x1p62, {})};
 }
 
 template <class Float>
@@ -136,10 +138,10 @@ std::unique_ptr<faiss::SearchParameters> lists_for_selected(
         const IVF& index,
         double selected) {
     auto params = std::make_unique<faiss::SearchParametersIVF>();
-    params->nprobe =
-            size_t(nprobe_for_selected(index.nprobe, index.nlist, selected));
+    params->nprobe = size_t(
+            nprobe_for_selected(nprobe_of(index), index.nlist, selected));
     if constexpr (requires { index.max_codes; }) {
-        params->max_codes = index.max_codes;
+        params->max_codes = max_codes_of(index);
     }
     return params;
 }
@@ -196,7 +198,7 @@ std::string setting(const char* name, const T& value) {
 
 template <class IVF>
 Texts ivf_settings(const IVF& index) {
-    return {setting("nlist", index.nlist), setting("nprobe", index.nprobe)};
+    return {setting("nlist", index.nlist), setting("nprobe", nprobe_of(index))};
 }
 
 Texts ef_setting(const faiss::HNSW& hnsw) {
@@ -535,7 +537,7 @@ IndexClass<IVF> ivf_class() {
     ivf.list_sizes = [](const IVF& i) {
         Ids sizes;
         for (size_t list = 0; list < i.nlist; list++) {
-            sizes.push_back(idx_t(i.invlists->list_size(list)));
+            sizes.push_back(idx_t(invlists_of(i)->list_size(list)));
         }
         return sizes;
     };
@@ -705,7 +707,8 @@ void register_float_classes() {
     IndexClass<faiss::IndexIVFPQR> pqr;
     pqr.parameters = [](faiss::IndexIVFPQR& i) {
         Parameters all = ivf_parameters<faiss::IndexIVF>(i);
-        all.push_back(k_factor_parameter(i.k_factor));
+        all.push_back(
+                k_factor_parameter(i.*loaded<&faiss::IndexIVFPQR::k_factor>));
         return all;
     };
     register_index_class(pqr);

@@ -226,6 +226,14 @@ inline bool is_from_id_map(const faiss::IDSelector& sel) {
             name.find("IDSelectorTranslated") != name.npos;
 }
 
+/// Copies a field of IndexBinaryIVF that 1.7.3 does not have.
+template <class IVF>
+void copy_per_invlist_search(IVF& to, const IVF& from) {
+    if constexpr (requires { to.per_invlist_search; }) {
+        to.per_invlist_search = from.per_invlist_search;
+    }
+}
+
 /// Whether FAISS can remove vectors from lists of blocks, and merge such lists.
 /// 1.7.3 throws in a parallel loop, which ends the process.
 template <class Lists = faiss::BlockInvertedLists>

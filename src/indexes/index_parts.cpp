@@ -25,6 +25,7 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_positions.h"
+#include "indexes/ivf_fields.h"
 #include "indexes/list_moves.h"
 #include "indexes/mapped_lists.h"
 #include "indexes/search_params.h"
@@ -191,7 +192,8 @@ void check_no_blocks(const AnyIndex& index, const char* where) {
         return;
     }
     const auto* ivf = dynamic_cast<const faiss::IndexIVF*>(index.floats);
-    if (ivf && dynamic_cast<const faiss::BlockInvertedLists*>(ivf->invlists)) {
+    if (ivf &&
+        dynamic_cast<const faiss::BlockInvertedLists*>(invlists_of(*ivf))) {
         throw UnsupportedError(
                 std::string(where) +
                 ": this version of FAISS can only add to the lists of " +
@@ -214,7 +216,7 @@ void check_lists_not_mapped(const AnyIndex& index, const char* where) {
 bool has_direct_map(const AnyIndex& index) {
     bool has_map = false;
     for_lists(index, [&](const auto& lists) {
-        has_map = has_map || !lists.direct_map.no();
+        has_map = has_map || !direct_map_of(lists).no();
     });
     return has_map;
 }

@@ -38,6 +38,7 @@
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
 #include "indexes/index_steps.h"
+#include "indexes/ivf_fields.h"
 
 namespace faiss_ext {
 
@@ -926,8 +927,8 @@ std::vector<idx_t> index_ids(const AnyIndex& index) {
     if (lists_keep_ids(index)) {
         for_lists(index, [&](const auto& lists) {
             for (size_t l = 0; l < lists.nlist; l++) {
-                faiss::InvertedLists::ScopedIds own(lists.invlists, l);
-                const size_t size = lists.invlists->list_size(l);
+                faiss::InvertedLists::ScopedIds own(invlists_of(lists), l);
+                const size_t size = invlists_of(lists)->list_size(l);
                 ids.insert(ids.end(), own.get(), own.get() + size);
             }
         });

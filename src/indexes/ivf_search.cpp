@@ -8,6 +8,7 @@
 
 #include "core/slices.h"
 #include "indexes/incomplete_rows.h"
+#include "indexes/ivf_fields.h"
 #include "indexes/selected_places.h"
 
 namespace faiss_ext {
@@ -135,12 +136,12 @@ void search_selected(
     constexpr size_t most_ranked = 1 << 22;
     const ListsForSelected lists(
             sel,
-            std::min(index.nprobe, index.nlist),
+            std::min(nprobe_of(index), index.nlist),
             index.nlist,
             index.ntotal,
-            [&](size_t list) { return index.invlists->list_size(list); },
+            [&](size_t list) { return invlists_of(index)->list_size(list); },
             [&](size_t list, size_t i) {
-                return index.invlists->get_single_id(list, i);
+                return invlists_of(index)->get_single_id(list, i);
             });
     const auto batch = idx_t(std::max<size_t>(1, most_ranked / index.nlist));
     for_batches(n, batch, [&](idx_t begin, idx_t end) {

@@ -21,6 +21,7 @@
 
 #include "core/errors.h"
 #include "indexes/index_compat.h"
+#include "indexes/ivf_fields.h"
 
 namespace faiss_ext {
 
@@ -28,8 +29,8 @@ namespace faiss_ext {
 /// store more than their entries.
 template <class IVF>
 bool has_movable_vectors(const IVF& ivf) {
-    if (ivf.invlists &&
-        typeid(*ivf.invlists) != typeid(faiss::ArrayInvertedLists)) {
+    if (invlists_of(ivf) &&
+        typeid(*invlists_of(ivf)) != typeid(faiss::ArrayInvertedLists)) {
         return false;
     }
     if constexpr (std::is_same_v<IVF, faiss::IndexBinaryIVF>) {
@@ -48,7 +49,7 @@ bool has_movable_vectors(const IVF& ivf) {
 /// IndexBinaryIVF. It needs the direct map, and makes it if there is none.
 template <class IVF>
 std::function<void()> prepare_list_moves(IVF& ivf, const PlaceMoves& moves) {
-    auto* lists = dynamic_cast<faiss::ArrayInvertedLists*>(ivf.invlists);
+    auto* lists = dynamic_cast<faiss::ArrayInvertedLists*>(invlists_of(ivf));
     if (!lists || typeid(*lists) != typeid(faiss::ArrayInvertedLists)) {
         return nullptr;
     }
@@ -57,7 +58,7 @@ std::function<void()> prepare_list_moves(IVF& ivf, const PlaceMoves& moves) {
             return nullptr;
         }
     }
-    faiss::DirectMap& map = ivf.direct_map;
+    faiss::DirectMap& map = direct_map_of(ivf);
     if (map.type != faiss::DirectMap::Array) {
         try {
             ivf.set_direct_map_type(faiss::DirectMap::Array);
@@ -87,7 +88,7 @@ std::function<void()> prepare_list_moves(IVF& ivf, const PlaceMoves& moves) {
         check(move.from);
     }
     return [&ivf, &moves, lists] {
-        auto& places = ivf.direct_map.array;
+        auto& places = direct_map_of(ivf).array;
         moves.for_removed([&](idx_t place) {
             const auto list = faiss::lo_listno(places[place]);
             const size_t offset = faiss::lo_offset(places[place]);

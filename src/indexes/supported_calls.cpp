@@ -22,6 +22,8 @@
 
 #include <faiss_ext/core/Transform.h>
 
+#include <faiss_ext/indexes/loaded_fields.h>
+
 #include "core/check.h"
 #include "core/errors.h"
 #include "indexes/index_facts.h"
@@ -331,8 +333,9 @@ bool are_decoded_alike(
 /// FAISS does not compare the tables of flat indexes.
 bool have_same_codes(const AnyIndex& index, const AnyIndex& other) {
     if (const auto* fast = index.as<faiss::IndexPQFastScan>()) {
-        return fast->pq.centroids ==
-                other.as<faiss::IndexPQFastScan>()->pq.centroids;
+        const auto centroids = loaded<&faiss::ProductQuantizer::centroids>;
+        return fast->pq.*centroids ==
+                other.as<faiss::IndexPQFastScan>()->pq.*centroids;
     }
     using AdditiveFastScan = faiss::IndexAdditiveQuantizerFastScan;
     if (const auto* fast = index.as<AdditiveFastScan>()) {

@@ -36,6 +36,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_steps.h"
+#include "indexes/ivf_fields.h"
 #include "io/binary_flat_files.h"
 #include "io/frame.h"
 #include "io/index_codecs.h"
@@ -75,7 +76,7 @@ void for_all_parts(const AnyIndex& index, F&& f) {
 const faiss::OnDiskInvertedLists* lists_in_file(const AnyIndex& index) {
     const faiss::InvertedLists* lists = nullptr;
     if (const auto* ivf = index.as<faiss::IndexIVF>()) {
-        lists = ivf->invlists;
+        lists = invlists_of(*ivf);
     } else if (const auto* codes = index.as<faiss::IndexBinaryIVF>()) {
         lists = codes->invlists;
     }
