@@ -5,6 +5,7 @@
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 
 #include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexFlat.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/io.h>
@@ -370,8 +371,22 @@ TEST(IndexBinaryIVFSIMD, TakesOverListsAndQuantizers) {
     other.add(200, codes.data());
     other.nprobe = 3;
     other.make_direct_map();
+    faiss::IndexFlatL2 centroids(64);
+    other.max_codes = 150;
+    other.use_heap = false;
+    other.verbose = true;
+    other.cp.niter = 7;
+    other.clustering_index = &centroids;
     {
         IndexBinaryIVFSIMD index(std::move(other));
+        EXPECT_EQ(index.nprobe, 3);
+        EXPECT_EQ(index.max_codes, 150);
+        EXPECT_FALSE(index.use_heap);
+        EXPECT_TRUE(index.verbose);
+        EXPECT_TRUE(index.is_trained);
+        EXPECT_EQ(index.cp.niter, 7);
+        EXPECT_EQ(index.clustering_index, &centroids);
+        index.max_codes = 0;
         EXPECT_FALSE(index.own_fields); // and so the quantizer stays
         EXPECT_EQ(index.quantizer, &quantizer);
         EXPECT_FALSE(other.own_invlists);
