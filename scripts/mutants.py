@@ -216,7 +216,6 @@ FAULTS = [
      "std::tie(frequency, number) >"),
     ("io/index_factory.cpp", "if (is_ivf_spectral_hash(description, i)) {",
      "if (false) {"),
-    ("hashes/hash_strings.cpp", "nbits % 8 != 0 ||", ""),
     # indexes
     ("indexes/HashAndStorage.cpp", "            hash->assign(*before);\n",
      ""),

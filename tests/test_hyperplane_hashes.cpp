@@ -367,7 +367,7 @@ TEST(AllHashes, BadInput) {
 
 TEST(AllHashes, Arguments) {
     const HomogeneousKernelMap map(4, Chi2Kernel());
-    for (int nbits : {0, -8, 12}) {
+    for (int nbits : {0, -8}) {
         EXPECT_TRUE(throws([&] { HyperplaneHash(4, nbits); }, "bits"));
         EXPECT_TRUE(throws([&] { AdditiveKernelHash(map, nbits); }, "bits"));
     }
@@ -397,7 +397,7 @@ TEST(AllHashes, Arguments) {
 
     for (const auto& [text, name] :
          {std::pair<std::string, std::string>("RHBE", "bits"),
-          {"SCR20", "20"},
+          {"SCR0", "0"},
           {"AHK64", "intersection"},
           {"RHBE64(gaussian)", "center="},
           {"RHBE64(proj=sparse)", "bilinear"},

@@ -299,7 +299,7 @@ struct BadString {
     std::string named;
 };
 
-const std::string bits = "multiple of 8", known = "laplacian";
+const std::string bits = "number from 1", known = "laplacian";
 
 const BadString bad_strings[] = {
         {index_, "AHK64(chi2),AFlat(x=1)", 12, "BHNSW<M>, AFlat, BPerm"},
@@ -349,7 +349,7 @@ const BadString bad_strings[] = {
         {index_, "RFF63(gaussian),KFlat(linear)", 3, "even"},
         // hashes in indexes
         {index_, "SIK0(gaussian),BFlat", 3, bits},
-        {index_, "SIK12(gaussian),BFlat", 3, bits},
+        {index_, "SIK0(gaussian),BFlat", 3, bits},
         {index_, "SIK1e12(gaussian),BFlat", 3, bits},
         {index_, "SIK99999999999999999999999999(gaussian),BFlat", 3, bits},
         {index_, "SIK134217728(gaussian),BFlat", 3, "67108864"},

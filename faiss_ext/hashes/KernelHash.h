@@ -15,7 +15,10 @@ namespace faiss_ext {
  *
  * It maps a vector to nbits real margins (apply, as any
  * faiss::VectorTransform). A bit of the code (encode) is 1 if its margin is >=
- * 0. Component j is bit j mod 8 of byte j / 8, as in faiss::fvecs2bitvecs.
+ * 0. Component j is bit j mod 8 of byte j / 8, as in faiss::fvecs2bitvecs. If
+ * nbits is not a multiple of 8, the remaining bits of the last byte are 0, so
+ * Hamming distances do not depend on them. Indexes store the codes as 8 *
+ * code_size() bits.
  *
  * Subclasses implement margins(), the theory, and fields(); register_hash makes
  * them known by name. Most derive from ProjectionHash, which leaves only the
@@ -28,20 +31,20 @@ namespace faiss_ext {
 struct KernelHash : Transform {
     using Registered = KernelHash;
 
-    int nbits = 0; ///< bits of a code = d_out, a positive multiple of 8
+    int nbits = 0; ///< bits of a code = d_out, positive
 
     /**
      * @param d      input dimension, positive
-     * @param nbits  a positive multiple of 8
+     * @param nbits  positive
      */
     KernelHash(int d, int nbits);
 
     /// An empty hash, to be filled from a string or a file.
     KernelHash() = default;
 
-    /// Bytes of a code = nbits / 8.
+    /// Bytes of a code = ceil(nbits / 8).
     size_t code_size() const {
-        return nbits / 8;
+        return (size_t(nbits) + 7) / 8;
     }
 
     /** Computes the codes of n vectors, on all threads.

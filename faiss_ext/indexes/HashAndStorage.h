@@ -19,7 +19,7 @@ struct HashAndStorage {
     /// whether the destructor deletes hash and storage
     bool own_fields = false;
 
-    /// @param storage  an index of hash->nbits bits
+    /// @param storage  an index of 8 * hash->code_size() bits
     HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage);
     HashAndStorage() = default;
     HashAndStorage(const HashAndStorage&) = delete;

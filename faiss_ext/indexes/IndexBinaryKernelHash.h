@@ -22,7 +22,7 @@ namespace faiss_ext {
  * faiss::IndexBinaryHash has no reconstruct.
  */
 struct IndexBinaryKernelHash : faiss::IndexBinary, HashAndStorage {
-    /// @param storage  an index of hash->nbits bits
+    /// @param storage  an index of 8 * hash->code_size() bits
     IndexBinaryKernelHash(KernelHash* hash, faiss::IndexBinary* storage);
     IndexBinaryKernelHash() = default;
 

@@ -22,7 +22,7 @@ namespace faiss_ext {
  * support an operation, the storage's own exception is thrown.
  */
 struct IndexKernelHash : faiss::Index, HashAndStorage, SparseInput {
-    /// @param storage  an index of hash->nbits bits
+    /// @param storage  an index of 8 * hash->code_size() bits
     IndexKernelHash(
             KernelHash* hash,
             faiss::IndexBinary* storage,

@@ -22,8 +22,8 @@ void KernelHash::set_dimensions(int d, int nbits) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             d > 0, "the input dimension is %d, expected a positive number", d);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            nbits > 0 && nbits % 8 == 0,
-            "the number of bits is %d, expected a positive multiple of 8",
+            nbits > 0,
+            "the number of bits is %d, expected a positive number",
             nbits);
     d_in = d;
     d_out = this->nbits = nbits;

@@ -31,16 +31,16 @@ std::unique_ptr<KernelHash> make_hash(int d, const Token& part) {
     if (digits.empty() && is_whole) {
         at_bits.fail(
                 "expected the number of bits",
-                {"a positive multiple of 8 such as 512"});
+                {"a positive number such as 512"});
     }
     // 2^26 bits are 8 MB a code
     const bool is_number = !digits.empty() && digits.size() <= 8 && is_whole;
     const int nbits = is_number ? std::stoi(digits) : 0;
-    if (nbits <= 0 || nbits % 8 != 0 || nbits > (1 << 26)) {
+    if (nbits <= 0 || nbits > (1 << 26)) {
         at_bits.fail(
                 "invalid number of bits '" +
                         at_bits.str().substr(0, at_bits.str().find('(')) + "'",
-                {"a multiple of 8 from 8 to 67108864"});
+                {"a number from 1 to 67108864"});
     }
     Spec spec = Spec::parse(part.text, part.begin, part.end);
     spec.name = name;

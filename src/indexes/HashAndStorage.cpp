@@ -18,6 +18,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/hamming.h"
 #include "core/slices.h"
 #include "indexes/add_to_storage.h"
 #include "indexes/batch_calls.h"
@@ -83,9 +84,9 @@ HashAndStorage::HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage)
     FAISS_EXT_THROW_IF_NOT_MSG(
             hash && storage, "the hash or the storage is null");
     FAISS_EXT_THROW_IF_NOT_FMT(
-            hash->nbits == storage->d,
-            "the hash has %d bits, but the storage takes codes of %d bits",
-            hash->nbits,
+            padded_bits(hash->nbits) == storage->d,
+            "the hash makes codes of %zu bytes, but the storage takes codes of %d bits",
+            hash->code_size(),
             storage->d);
     FAISS_EXT_THROW_IF_NOT_FMT(
             distance_kind(storage) != DistanceKind::scaled,

@@ -55,14 +55,16 @@ struct AsymmetricQuery {
 
     /// @param weights  are rounded in place
     void make(size_t nbits, float* weights) {
-        const size_t parts = nbits / 4;
+        const size_t parts = parts_of(nbits);
         const int most = std::min<int>(simd::pq4_max_sum, 4 * 65535 / parts);
         round_weights(nbits, weights, float(most));
         float total = 0;
         AlignedVector<uint8_t> entries(parts * pq4_numbers);
         for (size_t p = 0; p < parts; p++) {
             for (size_t j = 0; j < 4; j++) {
-                const float w = weights[4 * p + j];
+                // the bits that fill the last byte have no weight
+                const size_t bit = 4 * p + j;
+                const float w = bit < nbits ? weights[bit] : 0;
                 total += std::abs(w);
                 for (size_t e = 0; e < pq4_numbers; e++) {
                     const bool is_set = e >> j & 1;
@@ -77,6 +79,11 @@ struct AsymmetricQuery {
     }
 
    private:
+    /// Parts of 4 bits in the bytes of a code.
+    static size_t parts_of(size_t nbits) {
+        return 2 * ((nbits + 7) / 8);
+    }
+
     /// Rounds the weights to integers. A sum over the parts that are added up
     /// as bytes does not exceed `most`. If all weights are 0, each bit gets
     /// weight 1.
@@ -91,7 +98,7 @@ struct AsymmetricQuery {
                 weights[j] = std::ldexp(weights[j], -std::ilogb(longest));
             }
         }
-        std::vector<float> width(nbits / 4);
+        std::vector<float> width(parts_of(nbits));
         for (size_t j = 0; j < nbits; j++) {
             width[j / 4] += std::abs(weights[j]);
         }

@@ -270,10 +270,11 @@ void write_hash_index(const HashIndex& index, IOWriter* f) {
 template <class HashIndex>
 void check_hash_index(const HashIndex& index, const Place& place) {
     check_counts(index, place);
-    const int d = std::is_base_of_v<IndexBinary, HashIndex> ? index.hash->nbits
-                                                            : index.hash->d_in;
+    const int bits = padded_bits(index.hash->nbits);
+    const int d =
+            std::is_base_of_v<IndexBinary, HashIndex> ? bits : index.hash->d_in;
     place.require(
-            index.storage->d == index.hash->nbits && index.d == d &&
+            index.storage->d == bits && index.d == d &&
                     index.storage->metric_type == faiss::METRIC_L2,
             "its hash and its binary index do not match");
     says_trained(index.storage->is_trained, place.file);

@@ -669,7 +669,7 @@ make_hash_and_storage(
         std::vector<std::string> forms = {}) {
     const std::string digits = TokenHead(part).digits;
     const int nbits = digits.size() > 8 ? 0 : std::atoi(digits.c_str());
-    if (nbits <= 0 || nbits % 8 != 0) {
+    if (nbits <= 0) {
         make_hash(d, part); // throws if the hash is invalid
     }
     for (const Token& one : storage_part.split()) {
@@ -679,7 +679,8 @@ make_hash_and_storage(
                     {"BFlat"});
         }
     }
-    auto storage = make_storage(nbits, storage_part, std::move(forms));
+    auto storage =
+            make_storage(padded_bits(nbits), storage_part, std::move(forms));
     return {make_hash(d, part), std::move(storage)};
 }
 

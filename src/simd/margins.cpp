@@ -18,6 +18,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// At most 8 lanes, so that multiples of 8 bits have no remainder.
 using Tag = hn::CappedTag<float, 8>;
 
+template <class D>
+HWY_INLINE void fold_phase(
+        D tag,
+        const float* HWY_RESTRICT offset,
+        const float* HWY_RESTRICT threshold,
+        float* HWY_RESTRICT u) {
+    const auto v = hn::Add(hn::LoadU(tag, u), hn::LoadU(tag, offset));
+    const auto r = hn::Sub(v, hn::Round(v));
+    hn::StoreU(hn::Sub(hn::LoadU(tag, threshold), hn::Abs(r)), tag, u);
+}
+
 void fold_phases_target(
         size_t n,
         size_t nbits,
@@ -28,13 +39,15 @@ void fold_phases_target(
     const size_t lanes = hn::Lanes(tag);
     for (size_t i = 0; i < n; i++) {
         float* row = u + i * nbits;
-        for (size_t j = 0; j < nbits; j += lanes) {
-            const auto v = hn::Add(
-                    hn::LoadU(tag, row + j), hn::LoadU(tag, offset + j));
-            const auto r = hn::Sub(v, hn::Round(v));
-            hn::StoreU(
-                    hn::Sub(hn::LoadU(tag, threshold + j), hn::Abs(r)),
-                    tag,
+        size_t j = 0;
+        for (; j + lanes <= nbits; j += lanes) {
+            fold_phase(tag, offset + j, threshold + j, row + j);
+        }
+        for (; j < nbits; j++) {
+            fold_phase(
+                    hn::CappedTag<float, 1>(),
+                    offset + j,
+                    threshold + j,
                     row + j);
         }
     }
@@ -80,7 +93,18 @@ void fold_phases(
 }
 
 void pack_signs(size_t n, size_t nbits, const float* margins, uint8_t* codes) {
-    HWY_DYNAMIC_DISPATCH(pack_signs_target)(n, nbits, margins, codes);
+    if (nbits % 8 == 0) {
+        HWY_DYNAMIC_DISPATCH(pack_signs_target)(n, nbits, margins, codes);
+        return;
+    }
+    const size_t whole = nbits / 8;
+    for (size_t i = 0; i < n; i++, margins += nbits, codes += whole + 1) {
+        HWY_DYNAMIC_DISPATCH(pack_signs_target)(1, 8 * whole, margins, codes);
+        codes[whole] = 0;
+        for (size_t j = 8 * whole; j < nbits; j++) {
+            codes[whole] |= uint8_t((margins[j] >= 0) << j % 8);
+        }
+    }
 }
 
 } // namespace faiss_ext::simd

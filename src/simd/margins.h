@@ -26,11 +26,13 @@ void fold_phases(
         const float* threshold,
         float* u);
 
-/** Packs signs: bit j mod 8 of byte j / 8 is 1 if margins[j] >= 0, as in
- * faiss::fvecs2bitvecs.
+/** Packs signs: bit j mod 8 of byte j / 8 of a vector's code is 1 if its
+ * margins[j] >= 0, as in faiss::fvecs2bitvecs.
  *
- * @param margins  size n * nbits, nbits a multiple of 8
- * @param codes    size n * nbits / 8
+ * If nbits is not a multiple of 8, the remaining bits of the last byte are 0.
+ *
+ * @param margins  size n * nbits
+ * @param codes    size n * ceil(nbits / 8)
  */
 void pack_signs(size_t n, size_t nbits, const float* margins, uint8_t* codes);
 
