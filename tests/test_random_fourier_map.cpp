@@ -2,6 +2,7 @@
 // Random Fourier features against the kernels that they approximate.
 
 #include <faiss_ext/maps/RandomFourierMap.h>
+#include <faiss_ext/projections/BilinearProjection.h>
 
 #include "testing.h"
 
@@ -103,6 +104,48 @@ TEST_P(Kernels, InnerProductsAreWithinHoeffdingsBound) {
     }
 }
 
+// With independent entries of w and v, E cos(w' (X - Y) v) = prod_j (1 + gamma
+// s_j^2)^(-1/2), with the singular values s_j of X - Y. The variance of a mean
+// of k cosines is at most 1 / k + 2 / k_w, because 1 / k_w of the others share
+// the w of an output, and as many its v.
+TEST(RandomFourierMap, BilinearProjections) {
+    const int d_w = 4, d_v = 6, d = d_w * d_v, dims = 1 << 15;
+    const double gamma = 0.4;
+    const auto map = make(
+            d,
+            "RFF" + std::to_string(dims) +
+                    "(gaussian,gamma=0.4,proj=bilinear,shape=4x6,w=dense,shuffle=0,m=40)");
+    EXPECT_TRUE(map->is_trained);
+    EXPECT_EQ(map->kernel->description(), "gaussian(gamma=0.4)");
+    const auto& projection =
+            dynamic_cast<const BilinearProjection&>(*map->projection);
+    const double enough = 5 * std::sqrt(2.0 / dims + 2.0 / projection.k_w);
+    ASSERT_LT(enough, 0.12);
+    for (int rank : {1, 2, 4}) {
+        // X - Y has `rank` singular values of the same size, in the first rows
+        // and columns
+        for (float size : {0.3f, 1.0f, 2.5f}) {
+            Floats x = rows(normal_vectors(1, d, 7), d, 0, 1), y = x;
+            for (int i = 0; i < rank; i++) {
+                y[i * d_v + i] += size;
+            }
+            x.insert(x.end(), y.begin(), y.end());
+            const Floats z = applied(*map, x);
+            const double expected =
+                    std::pow(1 + gamma * size * size, -rank / 2.0);
+            EXPECT_NEAR(dot(z, dims, 0, 1), expected, enough)
+                    << rank << ", " << size;
+        }
+    }
+    map->check_identical(dynamic_cast<const RandomFourierMap&>(*reread(*map)));
+    // strings have the keys of bilinear projections only if they are chosen
+    EXPECT_EQ(make(d, "RFF8(gaussian)")->description(), "RFF(gaussian,dims=8)");
+    EXPECT_EQ(
+            make(d, "RFF8(gaussian,proj=bilinear,shape=6x4,m=2)")
+                    ->description(),
+            "RFF(gaussian,dims=8,proj=bilinear,shape=6x4,m=2,w=structured,shuffle=1)");
+}
+
 // After training the map behaves as if the bandwidth had been given.
 TEST(RandomFourierMap, WaitsForTheBandwidth) {
     const int d = 6;
@@ -148,7 +191,9 @@ TEST(RandomFourierMap, Errors) {
             {"RFF64", "gaussian"},
             {"RFF64(chi2)", "gaussian, laplacian, matern"},
             {"RFF64(laplacian,proj=structured)", "'structured' of proj"},
-            {"RFF64(gaussian,proj=bilinear)", "'bilinear' of proj"},
+            {"RFF64(matern,proj=bilinear)", "'bilinear' of proj"},
+            {"RFF64(gaussian,proj=bilinear,shape=2x3)", "2x3"},
+            {"RFF64(gaussian,m=3)", "'m'"},
             {"RFF64(gaussian,gamma=0)", "'0' of gamma"},
             {"RFF64(gaussian,dims=32)", "dims"}};
     for (const auto& [text, names] : cases) {

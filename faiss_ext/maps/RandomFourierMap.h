@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <vector>
+
 #include <faiss_ext/core/ClonePtr.h>
 #include <faiss_ext/kernels/ShiftInvariantKernel.h>
 #include <faiss_ext/maps/FeatureMap.h>
@@ -24,7 +26,11 @@ namespace faiss_ext {
  * pair (Hoeffding's inequality for the mean of dims / 2 cosines).
  * proj=structured, the default for kernels of the L2 norm and up to 2^17
  * dimensions, takes them from random rotations, which is faster and more
- * accurate.
+ * accurate. proj=bilinear, for the Gaussian kernel, reads vectors as matrices
+ * (BilinearProjection). It needs far less memory if vectors have thousands of
+ * dimensions, but approximates another kernel: E z(x) . z(y) = prod_j (1 +
+ * gamma s_j^2)^(-1/2), where s_j are the singular values of the matrix x - y.
+ * The smaller they all are, the nearer this is to K.
  *
  *     auto index = index_factory(d, "RFF512(gaussian),IVF1024,PQ64");
  *     index->train(n, x); // sets the bandwidth
@@ -75,6 +81,8 @@ struct RandomFourierMap : FeatureMap {
 
    private:
     void draw();
+    /// The projections that the kernel can have.
+    std::vector<ProjectionChoice::Kind> kinds() const;
     /// Calls project(phases), and maps the phases of n vectors.
     template <class F>
     void map_phases(size_t n, float* xt, F&& project) const;

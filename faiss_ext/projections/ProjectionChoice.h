@@ -47,12 +47,15 @@ struct ProjectionChoice {
      *                  automatic
      * @param kinds     the kinds to choose from, except automatic; if
      *                  structured is not among them, the first one replaces it
+     * @param with_idle  whether a visitor that wants all fields is shown those
+     *                   of bilinear projections even if another kind is chosen
      */
     void fields(
             FieldVisitor& v,
             int d,
             int features,
-            const std::vector<Kind>& kinds) const;
+            const std::vector<Kind>& kinds,
+            bool with_idle = true) const;
     void bilinear_fields(FieldVisitor& v, int d) const;
 
     /// Replaces automatic, and structured if it is not among `kinds`.

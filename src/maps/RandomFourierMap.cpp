@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include <faiss_ext/kernels/GaussianKernel.h>
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include "core/cache_sizes.h"
@@ -28,8 +29,17 @@ void RandomFourierMap::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a shift-invariant kernel");
     v.integer("dims", dims, 2, 1 << 26, "output dimension, even");
     v.integer("seed", seed, 0, INT64_MAX, "seed of the frequencies");
-    proj.fields(v, d_in, d_in, frequency_kinds(kernel.get()));
+    // files have the keys of bilinear projections only if they are chosen
+    proj.fields(v, d_in, d_in, kinds(), !kernel);
     v.learned_part("projection", projection);
+}
+
+std::vector<ProjectionChoice::Kind> RandomFourierMap::kinds() const {
+    std::vector<ProjectionChoice::Kind> kinds = frequency_kinds(kernel.get());
+    if (!kernel || dynamic_cast<const GaussianKernel*>(kernel.get())) {
+        kinds.push_back(ProjectionChoice::Kind::bilinear);
+    }
+    return kinds;
 }
 
 void RandomFourierMap::init() {
@@ -44,7 +54,8 @@ void RandomFourierMap::init() {
                 "dims is " + std::to_string(dims) +
                         ", expected an even number: half are cosines, half sines");
     }
-    proj.set_kind(d_in, frequency_kinds(kernel.get()));
+    proj.set_kind(d_in, kinds());
+    proj.set_shape(d_in);
     d_out = dims;
     is_trained = kernel->is_trained;
     if (is_trained) {
@@ -54,7 +65,7 @@ void RandomFourierMap::init() {
 
 void RandomFourierMap::restore() {
     d_out = dims;
-    proj.set_kind(d_in, frequency_kinds(kernel.get()));
+    proj.set_kind(d_in, kinds());
     FAISS_EXT_THROW_IF_NOT_MSG(
             dims % 2 == 0 && kernel->is_trained == is_trained &&
                     bool(projection) == is_trained &&

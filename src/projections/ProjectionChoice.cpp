@@ -31,7 +31,8 @@ void ProjectionChoice::fields(
         FieldVisitor& v,
         int d,
         int features,
-        const std::vector<Kind>& kinds) const {
+        const std::vector<Kind>& kinds,
+        bool with_idle) const {
     const std::vector<std::string> all = {
             "structured", "dense", "bilinear", "generated", "auto"};
     std::vector<Kind> choices = kinds;
@@ -60,7 +61,7 @@ void ProjectionChoice::fields(
     v.word("proj", chosen, words, "form of the random projection");
     v.assign(kind, choices.at(chosen));
     if (kind == Kind::bilinear ||
-        (v.wants_all() && contains(kinds, Kind::bilinear))) {
+        (with_idle && v.wants_all() && contains(kinds, Kind::bilinear))) {
         bilinear_fields(v, d);
     }
 }
