@@ -68,6 +68,7 @@
 #include <faiss_ext/kernels/BandwidthKernel.h>
 #include <faiss_ext/kernels/BitKernel.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/kernels/CombinedKernel.h>
 #include <faiss_ext/kernels/DiceKernel.h>
 #include <faiss_ext/kernels/ExpChi2Kernel.h>
 #include <faiss_ext/kernels/ExponentialKernel.h>
@@ -80,8 +81,10 @@
 #include <faiss_ext/kernels/NormalizedKernel.h>
 #include <faiss_ext/kernels/OverlapKernel.h>
 #include <faiss_ext/kernels/PolynomialKernel.h>
+#include <faiss_ext/kernels/ProductKernel.h>
 #include <faiss_ext/kernels/SharedSum.h>
 #include <faiss_ext/kernels/ShiftInvariantKernel.h>
+#include <faiss_ext/kernels/SumKernel.h>
 #include <faiss_ext/kernels/WrappedKernel.h>
 #include <faiss_ext/kernels/bandwidth.h>
 #include <faiss_ext/kernels/kernel_registry.h>

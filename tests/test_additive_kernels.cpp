@@ -5,11 +5,14 @@
 #include <stdexcept>
 #include <tuple>
 
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
 #include <faiss_ext/kernels/ExpChi2Kernel.h>
 #include <faiss_ext/kernels/ExponentialKernel.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 #include <faiss_ext/kernels/NormalizedKernel.h>
+#include <faiss_ext/kernels/SumKernel.h>
 
 #include "testing.h"
 
@@ -420,6 +423,55 @@ TEST(Callback, TakesAndReturnsFiniteNumbers) {
     EXPECT_TRUE(throws([&] { gram(2); }, "component 1 of vector 1"));
     EXPECT_EQ(calls, 0);
     EXPECT_TRUE(throws([&] { gram(1); }, "finite"));
+}
+
+// A file has the name of the function. Whoever reads it must know the function.
+TEST(Callback, NamesInFiles) {
+    const size_t n = 30, d = 4;
+    const auto x = uniform_vectors(n, d, 1);
+    const auto linear = [](auto... arguments) {
+        LinearKernel().block(arguments...);
+    };
+    const auto bytes_of = [&](const Kernel& kernel) {
+        IndexFlatKernel index(int(d), kernel);
+        index.add(n, x.data());
+        faiss::VectorIOWriter writer;
+        faiss_ext::write_index(&index, &writer);
+        return writer.data;
+    };
+    const auto read = [](const std::vector<uint8_t>& bytes) {
+        faiss::VectorIOReader reader;
+        reader.data = bytes;
+        return std::unique_ptr<faiss::Index>(faiss_ext::read_index(&reader));
+    };
+    const CallbackKernel without(linear), with(linear, "mine");
+    SumKernel sum;
+    sum.add(with, 2);
+    const NormalizedKernel normalized(sum);
+    for (const Kernel* kernel :
+         std::vector<const Kernel*>{&with, &sum, &normalized}) {
+        const auto bytes = bytes_of(*kernel);
+        const auto index = read(bytes);
+        IndexFlatKernel original(int(d), *kernel);
+        original.add(n, x.data());
+        expect_same(search(*index, x, 3), search(original, x, 3));
+    }
+    EXPECT_TRUE(throws([&] { bytes_of(without); }, "without a name"));
+    EXPECT_TRUE(throws(
+            [&] { bytes_of(NormalizedKernel(without)); }, "without a name"));
+    // a program that does not know the function
+    auto bytes = bytes_of(with);
+    const std::string name = "mine", other = "mime";
+    Bytes content = content_of(bytes);
+    const auto at = std::search(
+            content.begin(), content.end(), name.begin(), name.end());
+    std::copy(other.begin(), other.end(), at);
+    EXPECT_TRUE(throws([&] { read(sealed(content)); }, "'mime'"));
+    const CallbackKernel known(linear, other);
+    EXPECT_EQ(read(sealed(content))->ntotal, n);
+    EXPECT_TRUE(throws(
+            [&] { CallbackKernel(linear, std::string(1001, 'x')); }, "1001"));
+    EXPECT_TRUE(throws([] { kernel_factory("callback"); }, "unknown kernel"));
 }
 
 TEST(Callback, ExceptionsReachTheCaller) {

@@ -89,6 +89,7 @@ inline const Row maps[] = {
         {"RFF32(matern,nu=0.7,gamma=0.2,proj=dense)"},
         {"RFF32(laplacian,proj=generated)"},
         {"RFF16(laplacian)"},
+        {"RFF32(gaussian,proj=bilinear,shape=4x6,m=2)"},
 };
 
 inline const Row kernels[] = {
@@ -109,6 +110,11 @@ inline const Row kernels[] = {
         {"matern(nu=2.2)"},
         {"normalized(poly(degree=2,c=0.5))"},
         {"poly"},
+        {"product(chi2,laplacian,linear)", Data::histograms},
+        {"product(gaussian(gamma=0.3),matern)"},
+        {"sum(0.3*chi2,0.5*gaussian)", Data::histograms},
+        {"sum(cosine,poly(degree=2))"},
+        {"sum(0.25*gaussian,0.75*laplacian(neighbor=7))"},
 };
 
 /// float indexes: exact ones first
@@ -117,6 +123,8 @@ inline const Row indexes[] = {
         {"KFlat(chi2)", Data::histograms},
         {"KFlat(linear)"},
         {"KFlat(gaussian,store=f16)"},
+        {"KFlat(sum(0.3*linear,product(gaussian,laplacian)))"},
+        {"KFlat(sum(chi2,js),store=sparse)", Data::histograms},
         {"KFlat(chi2,store=u8)", Data::histograms},
         {"KFlat(gaussian,store=i8)"},
         {"KFlat(chi2,store=sparse)", Data::histograms},
@@ -126,6 +134,8 @@ inline const Row indexes[] = {
         {"HNSW16,KFlat(laplacian)"},
         {"PCA12,HNSW8,KFlat(linear,store=i8)"},
         {"SIK64(gaussian),BFlat"},
+        {"SIK61(gaussian),BFlat"},
+        {"RHBE61,AFlat"},
         {"AHK64(chi2),BHash2x8", Data::histograms},
         {"KLSH64(gaussian,p=40),BIVF4"},
         {"RHBE64,BHNSW8"},

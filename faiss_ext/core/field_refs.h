@@ -51,6 +51,17 @@ struct ObjectRef {
     virtual void set(std::unique_ptr<HasFields> object) = 0;
 };
 
+/// Objects of any classes, held by another object.
+struct ObjectsRef {
+    virtual ~ObjectsRef() = default;
+    virtual size_t size() const = 0;
+    virtual std::unique_ptr<ObjectRef> at(size_t i) const = 0;
+    /// names of all classes that fit
+    virtual std::vector<std::string> names() const = 0;
+    /// Appends an empty object, for a FieldSetter.
+    virtual std::unique_ptr<ObjectRef> add() = 0;
+};
+
 /// An array of any type.
 struct ArrayRef {
     virtual ~ArrayRef() = default;
@@ -144,6 +155,29 @@ struct ObjectRefOf : ObjectRef {
             settable(part) = std::unique_ptr<T>(fitting);
         }
         return fitting;
+    }
+};
+
+template <class T>
+struct ObjectsRefOf : ObjectsRef {
+    const std::vector<ClonePtr<T>>& parts;
+
+    explicit ObjectsRefOf(const std::vector<ClonePtr<T>>& parts)
+            : parts(parts) {}
+
+    size_t size() const override {
+        return parts.size();
+    }
+    std::unique_ptr<ObjectRef> at(size_t i) const override {
+        return std::make_unique<ObjectRefOf<T>>(parts.at(i));
+    }
+    std::vector<std::string> names() const override {
+        const ClonePtr<T> none;
+        return ObjectRefOf<T>(none).names();
+    }
+    std::unique_ptr<ObjectRef> add() override {
+        settable(parts).emplace_back();
+        return at(parts.size() - 1);
     }
 };
 

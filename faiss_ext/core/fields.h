@@ -88,6 +88,7 @@ struct NumberField;
 struct WordField;
 struct ShapeField;
 struct PartField;
+struct PartsField;
 
 /** A visitor of fields. HasFields::fields calls the named functions; the
  * library's visitors (src/core/field_visitor.h) implement the overloads of
@@ -169,6 +170,17 @@ struct FieldVisitor {
             const char* meaning,
             const char* none = nullptr);
 
+    /// At least one object. If there are weights, strings may write one in
+    /// front of each object, as in `0.3*chi2`; otherwise it is 1.
+    template <class T>
+    void parts(
+            const char* key,
+            const std::vector<ClonePtr<T>>& parts,
+            const std::vector<double>* weights,
+            double low,
+            double high,
+            const char* meaning);
+
     // Data that was drawn or learnt, for files, with its required size.
 
     template <class Vector>
@@ -197,6 +209,8 @@ struct FieldVisitor {
     virtual void on(const WordField& f) = 0;
     virtual void on(const ShapeField& f) = 0;
     virtual void on(const PartField& f) = 0;
+    /// Visitors of files see the objects as learned ones instead.
+    virtual void on(const PartsField&) {}
     virtual void on_array(const char*, ArrayRef&, size_t) {}
     virtual void on_learned(const char*, const double&) {}
     virtual void on_learned_part(const char*, ObjectRef&) {}
@@ -219,6 +233,13 @@ struct FieldVisitor {
             ObjectRef& part,
             const char* meaning,
             const char* none);
+    void on_parts(
+            const char* key,
+            ObjectsRef& parts,
+            const std::vector<double>* weights,
+            double low,
+            double high,
+            const char* meaning);
 };
 
 template <class T>
@@ -263,6 +284,25 @@ void FieldVisitor::items(
         }
         show(i < items.size() ? items[i] : missing);
     }
+}
+
+template <class T>
+void FieldVisitor::parts(
+        const char* key,
+        const std::vector<ClonePtr<T>>& parts,
+        const std::vector<double>* weights,
+        double low,
+        double high,
+        const char* meaning) {
+    ObjectsRefOf<T> slot(parts);
+    on_parts(key, slot, weights, low, high, meaning);
+    double count = double(parts.size());
+    learned(key, count);
+    const auto size = size_t(std::clamp(count, 0.0, 1e9));
+    if (weights) {
+        array("weights", *weights, size);
+    }
+    items(parts, size, [&](const auto& part) { learned_part(key, part); });
 }
 
 template <class T>

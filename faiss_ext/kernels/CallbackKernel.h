@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <string>
 
 #include <faiss_ext/kernels/Kernel.h>
 
@@ -21,8 +23,10 @@ namespace faiss_ext {
  * the pair then counts as the farthest. In C++, KernelExceptionGuard rethrows
  * it.
  *
- * Such a kernel has no string, so objects that hold it cannot be written to
- * files.
+ * Such a kernel has no string. Objects that hold it can be written to files
+ * only if it has a name, which the file contains in place of the function. A
+ * program that reads the file makes a kernel with this name first; otherwise
+ * reading throws.
  */
 struct CallbackKernel : Kernel {
     /// The arguments are those of Kernel::block().
@@ -35,8 +39,21 @@ struct CallbackKernel : Kernel {
             float* out)>;
 
     Function function;
+    std::string name; ///< name in files; empty if it cannot be written
 
-    explicit CallbackKernel(Function function);
+    /// @param name  name in files, at most max_name_length bytes. From now on,
+    ///              files that contain the name are read with this function,
+    ///              until another kernel takes the name.
+    explicit CallbackKernel(Function function, const std::string& name = "");
+
+    /// An empty kernel, to be filled from a file.
+    CallbackKernel() = default;
+
+    static constexpr size_t max_name_length = 1000;
+
+    void fields(FieldVisitor& v) const override;
+    /// Throws if there is no name, or no function with this name.
+    void restore() override;
 
     void block(
             size_t n,
@@ -55,8 +72,6 @@ struct CallbackKernel : Kernel {
             const override;
     /// "callback", which no factory accepts.
     std::string description() const override;
-    std::unique_ptr<Kernel> clone() const override;
-    void assign(const Kernel& other) override;
 };
 
 } // namespace faiss_ext

@@ -23,6 +23,7 @@ __all__ = [
     "CallbackKernel",
     "CenteredHash",
     "Chi2Kernel",
+    "CombinedKernel",
     "ConsistentSamplingHash",
     "CosineBitKernel",
     "CosineKernel",
@@ -80,6 +81,7 @@ __all__ = [
     "OverlapKernel",
     "ParameterSpace",
     "PolynomialKernel",
+    "ProductKernel",
     "Projection",
     "ProjectionChoice",
     "ProjectionHash",
@@ -94,6 +96,7 @@ __all__ = [
     "SignCauchyHash",
     "SpectralHash",
     "StructuredProjection",
+    "SumKernel",
     "Transform",
     "TverskyBitKernel",
     "VectorFileError",
@@ -433,11 +436,18 @@ class BilinearProjection(Projection):
     def nearly_square(d: int) -> int: ...
 
 class CallbackKernel(Kernel):
+    @property
+    def name(self) -> str: ...
+    max_name_length: int
     def __init__(
         self,
         function: Callable[[NDArray[np.float32], NDArray[np.float32]], Any],
+        name: str | None = ...,
     ) -> None: ...
     def description(self) -> str: ...
+
+class CombinedKernel(Kernel):
+    def __init__(self) -> None: ...
 
 class CosineBitKernel(BitKernel):
     def __init__(self) -> None: ...
@@ -2536,6 +2546,10 @@ class KernelHash(Transform):
 class NormalizedKernel(WrappedKernel):
     def __init__(self, kernel: Kernel) -> None: ...
 
+class ProductKernel(CombinedKernel):
+    def __init__(self, kernels: Sequence[Kernel]) -> None: ...
+    def add(self, kernel: Kernel) -> None: ...
+
 class ShiftInvariantKernel(BandwidthKernel):
     neighbor: int
     sample_queries: int
@@ -2554,6 +2568,16 @@ class ShiftInvariantKernel(BandwidthKernel):
     def lipschitz_constant(self, d: int) -> float: ...
     def frequency_variance(self) -> float: ...
     def check_phases(self, n: int, x: Any, d: int, where: Any) -> None: ...
+
+class SumKernel(CombinedKernel):
+    min_weight: float
+    max_weight: float
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        weights: Sequence[float] | None = ...,
+    ) -> None: ...
+    def add(self, kernel: Kernel, weight: float = ...) -> None: ...
 
 class ConsistentSamplingHash(KernelHash):
     @property

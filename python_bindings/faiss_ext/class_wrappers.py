@@ -913,7 +913,8 @@ def reduce_kernel(self):
 
 
 def init_callback_kernel(
-    self, function: "Callable[[NDArray[np.float32], NDArray[np.float32]], Any]"
+    self, function: "Callable[[NDArray[np.float32], NDArray[np.float32]], Any]",
+    name: "str | None" = None
 ) -> None:
     """A kernel that is computed by a Python function.
 
@@ -923,6 +924,11 @@ def init_callback_kernel(
         function(X, Y) takes float32 arrays of shape (n, d) and (m, d), and
         returns the kernel values, shape (n, m). Only one thread at a time
         calls it. Its exceptions reach the caller.
+    name : str, optional
+        A name in files. Indexes with this kernel can then be written. A file
+        contains only the name, so a program that reads it makes a kernel with
+        the same name and function first. If several kernels have the name, the
+        last one counts.
     """
 
     def fill(x, y, out, n, m, d):
@@ -946,7 +952,64 @@ def init_callback_kernel(
 
     if not callable(function):
         raise TypeError(f"CallbackKernel: {shown(function)} is not callable")
-    self.this = swig._make_callback_kernel(fill).this
+    if name is not None and (not isinstance(name, str) or not name):
+        raise TypeError("CallbackKernel: expected a name of at least one "
+                        f"character, got {shown(name)}")
+    self.this = swig._make_callback_kernel(fill, name or "").this
+
+
+def wrap_combined_kernels():
+    make_sum, make_product = swig.SumKernel.__init__, swig.ProductKernel.__init__
+
+    def init_sum(
+        self, kernels: "Sequence[Kernel]",
+        weights: "Sequence[float] | None" = None
+    ) -> None:
+        """The weighted sum of kernels.
+
+        Parameters
+        ----------
+        kernels : sequence of Kernel
+            They are copied.
+        weights : sequence of float, optional
+            The weight of each kernel, from 1e-6 to 1e6. By default 1.
+        """
+        kernels = several(kernels, "SumKernel")
+        weights = [1.0] * len(kernels) if weights is None else list(weights)
+        if len(weights) != len(kernels):
+            raise ValueError(f"SumKernel: got {len(kernels)} kernels and "
+                             f"{len(weights)} weights")
+        make_sum(self)
+        for kernel, weight in zip(kernels, weights):
+            self.add(kernel, weight)
+
+    def init_product(self, kernels: "Sequence[Kernel]") -> None:
+        """The product of kernels.
+
+        Parameters
+        ----------
+        kernels : sequence of Kernel
+            They are copied.
+        """
+        kernels = several(kernels, "ProductKernel")
+        make_product(self)
+        for kernel in kernels:
+            self.add(kernel)
+
+    def several(kernels, where):
+        kernels = list(kernels)
+        for kernel in kernels:
+            if not isinstance(kernel, swig.Kernel):
+                raise TypeError(f"{where}: expected kernels, got {shown(kernel)}")
+        if not kernels:
+            raise ValueError(f"{where}: expected at least one kernel")
+        return kernels
+
+    for cls, init in ((swig.SumKernel, init_sum),
+                      (swig.ProductKernel, init_product)):
+        init.__name__ = "__init__"
+        init.__qualname__ = f"{cls.__name__}.__init__"
+        cls.__init__ = init
 
 
 # -------------------------------------------- maps, hashes and projections
@@ -2163,6 +2226,7 @@ for name in ("holds_faiss_ext", "index_factory"):
 name_arguments()
 keep_owners()
 wrap_kernels()
+wrap_combined_kernels()
 wrap_bit_kernels()
 wrap_transforms()
 wrap_maps()

@@ -12,6 +12,7 @@
 
 #include "core/errors.h"
 #include "core/name_hint.h"
+#include "core/number_format.h"
 
 namespace faiss_ext {
 
@@ -109,7 +110,7 @@ std::string without_spaces(const std::string& text) {
         return c == ' ' || c == '\t' || c == '\n' || c == '\r';
     };
     const auto is_punctuation = [](char c) {
-        return c == ',' || c == '(' || c == ')' || c == '=';
+        return c == ',' || c == '(' || c == ')' || c == '=' || c == '*';
     };
     std::string out;
     for (size_t i = 0; i < text.size(); i++) {
@@ -265,14 +266,50 @@ Spec::Argument* Spec::find(const std::string& key) {
 Spec Spec::get_item(
         const std::string& key,
         const std::vector<std::string>& expected) {
+    const Argument a = get_item_argument(key, expected);
+    return parse(text, a.value_begin, a.value_begin + a.value.size());
+}
+
+Spec Spec::get_weighted_item(
+        const std::string& key,
+        const std::vector<std::string>& expected,
+        double low,
+        double high,
+        double& weight) {
+    const Argument a = get_item_argument(key, expected);
+    size_t begin = 0; // of the item in the argument
+    const size_t star = a.value.find_first_of("*(");
+    if (star != std::string::npos && a.value[star] == '*') {
+        const auto given = parse_number<double>(a.value.substr(0, star));
+        if (!given || !(*given >= low && *given <= high)) {
+            fail(a.value_begin,
+                 "invalid weight '" + a.value.substr(0, star) + "'",
+                 {"a number from " + shortest(low) + " to " + shortest(high)});
+        }
+        weight = *given;
+        begin = star + 1;
+    }
+    return parse(text, a.value_begin + begin, a.value_begin + a.value.size());
+}
+
+Spec::Argument Spec::get_item_argument(
+        const std::string& key,
+        const std::vector<std::string>& expected) {
     if (const auto a = get_keyed_or_positional(key)) {
-        return parse(text, a->value_begin, a->value_begin + a->value.size());
+        return *a;
     }
     size_t place = end;
     for (const Argument& other : arguments) {
         place = other.in_head ? place : std::min(place, other.position);
     }
     fail(place, name + " needs an argument", expected);
+}
+
+bool Spec::has_positional() const {
+    return std::any_of(
+            arguments.begin(), arguments.end(), [](const Argument& a) {
+                return a.key.empty() && !a.used;
+            });
 }
 
 std::optional<Spec::Argument> Spec::get_positional() {

@@ -58,6 +58,18 @@ struct Spec {
             const std::string& key,
             const std::vector<std::string>& expected);
 
+    /// The same for an item that may have a weight from low to high in front of
+    /// it, as in `0.3*chi2`. Without one, `weight` stays as it is.
+    Spec get_weighted_item(
+            const std::string& key,
+            const std::vector<std::string>& expected,
+            double low,
+            double high,
+            double& weight);
+
+    /// Whether there is an unread positional argument.
+    bool has_positional() const;
+
     /// Returns the first unread positional argument, as written.
     std::optional<Argument> get_positional();
 
@@ -121,6 +133,10 @@ struct Spec {
    private:
     std::string owner; ///< the item that passed its keys on to this one, if any
     std::vector<std::string> known_keys;
+    /// The argument of get_item.
+    Argument get_item_argument(
+            const std::string& key,
+            const std::vector<std::string>& expected);
     Argument* find(const std::string& key);
     [[noreturn]] void fail_unknown(const Argument& a) const;
 };

@@ -112,7 +112,7 @@ ClassEntry<Base> ClassTable<Base>::find(const Base& object) const {
     });
     FAISS_EXT_THROW_IF_NOT_FMT(
             found,
-            "class %s is not registered, so it has no factory string and cannot be written; register it first (a CallbackKernel can never be written, because it is a function)",
+            "class %s is not registered, so it has no factory string and cannot be written; register it first",
             type_name(class_of(object)).c_str());
     return *found;
 }

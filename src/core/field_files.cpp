@@ -113,6 +113,8 @@ struct FileWriter : FieldVisitor {
         }
     }
 
+    void on(const PartsField&) override {} // follow as learned parts
+
     void on_array(const char* name, ArrayRef& values, size_t size) override {
         require(size == any_size || values.size() == size,
                 wrong_size(name, values.size(), size));
@@ -227,6 +229,8 @@ struct FileReader : FieldSetter {
             fail(missing(field));
         }
     }
+
+    void on(const PartsField&) override {} // follow as learned parts
 
     void on_array(const char* name, ArrayRef& values, size_t size) override {
         const auto given = values.is_mappable() ? read_aligned_size(f, name)

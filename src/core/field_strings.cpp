@@ -140,6 +140,9 @@ struct Lister : FieldVisitor {
             join(words_of(field)),
             field.part.get() ? to_string(field) : "");
     }
+    void on(const PartsField& field) override {
+        add(field, "one or more of " + join(field.parts.names()), "");
+    }
 };
 
 struct StringReader : FieldSetter {
@@ -240,17 +243,42 @@ struct StringReader : FieldSetter {
             item.finish();
             return;
         }
-        if (!field.part.make(item.name)) {
-            const std::string noun = field.part.noun();
-            item.fail(
-                    item.begin,
-                    field.part.knows(item.name)
-                            ? "the " + noun + " '" + item.name +
+        make(field.part, item, words);
+        part = field.part.get_settable();
+    }
+
+    void on(const PartsField& field) override {
+        const std::vector<std::string> words = field.parts.names();
+        do {
+            double weight = 1;
+            Spec one = field.weights
+                    ? spec.get_weighted_item(
+                              field.key, words, field.low, field.high, weight)
+                    : spec.get_item(field.key, words);
+            const auto object = field.parts.add();
+            make(*object, one, words);
+            if (field.weights) {
+                settable(*field.weights).push_back(weight);
+            }
+            StringReader(one).read(*object->get_settable());
+        } while (spec.has_positional());
+    }
+
+    /// Makes an object of the class that an item names.
+    void make(
+            ObjectRef& object,
+            const Spec& named,
+            const std::vector<std::string>& words) const {
+        if (!object.make(named.name)) {
+            named.fail(
+                    named.begin,
+                    object.knows(named.name)
+                            ? "the " + object.noun() + " '" + named.name +
                                     "' cannot be used in " + spec.name
-                            : "unknown " + noun + " '" + item.name + "'",
+                            : "unknown " + object.noun() + " '" + named.name +
+                                    "'",
                     words);
         }
-        part = field.part.get_settable();
     }
 };
 
@@ -280,6 +308,18 @@ struct Printer : FieldVisitor {
     }
     void on(const PartField& field) override {
         values.push_back({field.key, "", to_string(field)});
+    }
+    void on(const PartsField& field) override {
+        for (size_t i = 0; i < field.parts.size(); i++) {
+            const auto part = field.parts.at(i);
+            const std::string weight = field.has_weight(i)
+                    ? to_string((*field.weights)[i]) + "*"
+                    : "";
+            values.push_back(
+                    {field.key,
+                     "",
+                     weight + (part->get() ? part->to_string() : "none")});
+        }
     }
 };
 
@@ -335,6 +375,37 @@ struct Checker : FieldVisitor {
         }
         if (field.part.get()) {
             field.part.get()->fields(*this);
+        }
+    }
+
+    void on(const PartsField& field) override {
+        const size_t n = field.parts.size();
+        if (n == 0 || (field.weights && field.weights->size() != n)) {
+            throw FieldError(
+                    field.key,
+                    n == 0 ? "it has no " + std::string(field.key)
+                           : "it has " + std::to_string(n) + " " + field.key +
+                                    " and " +
+                                    std::to_string(field.weights->size()) +
+                                    " weights");
+        }
+        for (size_t i = 0; i < n; i++) {
+            const auto part = field.parts.at(i);
+            if (!part->get()) {
+                throw FieldError(
+                        field.key,
+                        "one of its " + std::string(field.key) + " is missing");
+            }
+            if (field.weights) {
+                const double weight = (*field.weights)[i];
+                on(NumberField<double>{
+                        {"weight", ""},
+                        weight,
+                        field.low,
+                        field.high,
+                        nullptr});
+            }
+            part->get()->fields(*this);
         }
     }
 };

@@ -55,4 +55,14 @@ void FieldVisitor::on_part(
     on(PartField{{key, meaning}, part, none});
 }
 
+void FieldVisitor::on_parts(
+        const char* key,
+        ObjectsRef& parts,
+        const std::vector<double>* weights,
+        double low,
+        double high,
+        const char* meaning) {
+    on(PartsField{{key, meaning}, parts, weights, low, high});
+}
+
 } // namespace faiss_ext

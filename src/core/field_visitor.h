@@ -66,6 +66,18 @@ struct PartField : Field {
     const char* none;
 };
 
+/// At least one object with its own parameters. If `weights` is not null, each
+/// has a weight from low to high.
+struct PartsField : Field {
+    ObjectsRef& parts;
+    const std::vector<double>* weights;
+    double low, high;
+
+    bool has_weight(size_t i) const {
+        return weights && i < weights->size() && (*weights)[i] != 1;
+    }
+};
+
 /// A visitor that sets the fields of an object that is not const, by
 /// settable().
 struct FieldSetter : FieldVisitor {

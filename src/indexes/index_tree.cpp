@@ -508,7 +508,15 @@ struct CallbackFinder : FieldVisitor {
     void on(const WordField&) override {}
     void on(const ShapeField&) override {}
     void on(const PartField& field) override {
-        if (const HasFields* part = field.part.get()) {
+        look_at(field.part);
+    }
+    void on(const PartsField& field) override {
+        for (size_t i = 0; i < field.parts.size(); i++) {
+            look_at(*field.parts.at(i));
+        }
+    }
+    void look_at(const ObjectRef& object) {
+        if (const HasFields* part = object.get()) {
             has_found |= bool(dynamic_cast<const CallbackKernel*>(part));
             part->fields(*this);
         }

@@ -2,16 +2,66 @@
 #include <faiss_ext/kernels/CallbackKernel.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "core/check.h"
 #include "core/errors.h"
 
 namespace faiss_ext {
 
-CallbackKernel::CallbackKernel(Function function)
-        : function(std::move(function)) {
+namespace {
+
+/// The functions of all kernels with names.
+struct NamedFunctions {
+    std::mutex mutex;
+    std::map<std::string, CallbackKernel::Function> functions;
+};
+
+/// Is never destroyed, because the functions may belong to an interpreter that
+/// ends earlier.
+NamedFunctions& named_functions() {
+    static auto* const named = new NamedFunctions;
+    return *named;
+}
+
+} // namespace
+
+CallbackKernel::CallbackKernel(Function function, const std::string& name)
+        : function(std::move(function)), name(name) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             this->function, "CallbackKernel: the function is empty");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            name.size() <= max_name_length,
+            "CallbackKernel: the name has %zu bytes, expected at most %zu",
+            name.size(),
+            max_name_length);
+    if (!name.empty()) {
+        NamedFunctions& named = named_functions();
+        const std::lock_guard lock(named.mutex);
+        named.functions[name] = this->function;
+    }
+}
+
+void CallbackKernel::fields(FieldVisitor& v) const {
+    v.array("name", name);
+}
+
+void CallbackKernel::restore() {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !name.empty(),
+            "it contains a CallbackKernel without a name, whose function no file can contain; give the kernel a name");
+    if (!function) {
+        NamedFunctions& named = named_functions();
+        const std::lock_guard lock(named.mutex);
+        const auto found = named.functions.find(name);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                found != named.functions.end(),
+                "its kernel is the function '%s', which no file can contain; make a CallbackKernel with this name first",
+                printable(name).c_str());
+        function = found->second;
+    }
 }
 
 void CallbackKernel::block(
@@ -50,14 +100,6 @@ void CallbackKernel::check_input(
 
 std::string CallbackKernel::description() const {
     return "callback";
-}
-
-std::unique_ptr<Kernel> CallbackKernel::clone() const {
-    return std::make_unique<CallbackKernel>(*this);
-}
-
-void CallbackKernel::assign(const Kernel& other) {
-    *this = dynamic_cast<const CallbackKernel&>(other);
 }
 
 } // namespace faiss_ext

@@ -2,6 +2,7 @@
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include <faiss_ext/kernels/AdditiveKernel.h>
+#include <faiss_ext/kernels/CallbackKernel.h>
 #include <faiss_ext/kernels/DiceKernel.h>
 #include <faiss_ext/kernels/ExpChi2Kernel.h>
 #include <faiss_ext/kernels/ExponentialKernel.h>
@@ -12,6 +13,8 @@
 #include <faiss_ext/kernels/MaternKernel.h>
 #include <faiss_ext/kernels/NormalizedKernel.h>
 #include <faiss_ext/kernels/PolynomialKernel.h>
+#include <faiss_ext/kernels/ProductKernel.h>
+#include <faiss_ext/kernels/SumKernel.h>
 
 #include "core/class_table_impl.h"
 #include "core/field_strings.h"
@@ -20,12 +23,24 @@ namespace faiss_ext {
 
 template struct ClassTable<Kernel>;
 
+namespace {
+
+/// CallbackKernel has a name in files, but none in strings.
+ClassEntry<Kernel> callback_entry() {
+    auto entry = class_entry<Kernel, CallbackKernel>("callback.named");
+    entry.variant.of = "callback";
+    return entry;
+}
+
+} // namespace
+
 template <>
 ClassTable<Kernel>& class_table<Kernel>() {
     static ClassTable<Kernel> table(
             "kernel",
             Names::inside,
             {
+                    callback_entry(),
                     class_entry<Kernel, Chi2Kernel>("chi2"),
                     class_entry<Kernel, CosineKernel>("cosine"),
                     class_entry<Kernel, DiceKernel>("dice"),
@@ -41,6 +56,8 @@ ClassTable<Kernel>& class_table<Kernel>() {
                     class_entry<Kernel, MaternKernel>("matern"),
                     class_entry<Kernel, NormalizedKernel>("normalized"),
                     class_entry<Kernel, PolynomialKernel>("poly"),
+                    class_entry<Kernel, ProductKernel>("product"),
+                    class_entry<Kernel, SumKernel>("sum"),
             });
     return table;
 }

@@ -27,6 +27,7 @@ BASE, QUERIES = X[200:], X[:200]
 KERNELS = {
     "gaussian(gamma=0.1)": True, "laplacian(gamma=0.05)": True, "matern(nu=1.5,gamma=0.1)": True,
     "jaccard": True, "dice": True, "expchi2(gamma=0.4)": True, "normalized(gaussian(gamma=0.1))": True,
+    "sum(0.25*gaussian(gamma=0.1),0.75*jaccard)": True, "product(jaccard,chi2)": False,
     "exponential(jaccard,scale=2)": True, "cosine": False, "normalized(chi2)": False, "exponential(cosine,scale=2)": False,
     "exponential(chi2,scale=0.01)": False, "linear": False, "poly(degree=2,c=0.5)": False, "poly(degree=3,c=0)": False, "chi2": False,
     "intersection": False, "js": False, "hellinger": False}

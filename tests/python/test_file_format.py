@@ -41,6 +41,14 @@ def is_set(value):
     return len(value) > 0 if hasattr(value, "__len__") else bool(value)
 
 
+def holds(condition, values):
+    """Whether a field with `if` is present: `segments`, `no landmarks` or `proj is 3`."""
+    name, _, number = condition.removeprefix("no ").partition(" is ")
+    if number:
+        return values[name] == int(number)
+    return is_set(values[name]) != condition.startswith("no ")
+
+
 def number_in(value):
     """A number, or the number of items of an array."""
     return len(value) if hasattr(value, "__len__") else int(value)
@@ -66,7 +74,7 @@ class PageReader:
         for field, type_ in LAYOUTS[name]:
             type_, _, condition = type_.partition(" if ")
             flat = {**values, **values.get("header", {})}
-            if condition and is_set(flat[condition.removeprefix("no ")]) == condition.startswith("no "):
+            if condition and not holds(condition, flat):
                 continue
             values[field] = self.value(type_, flat, kind)
         return values
@@ -153,7 +161,7 @@ STRINGS = [
     "BSIK16(8x8,m=2),BFlat", "BSIK16(8x8,w=dense,shuffle=1),BFlat", "SH16,BFlat", "CWS16,BFlat",
     "RHBE16,BFlat", "RHBE16(rot=itq),AFlat", "RHBE16(proj=bilinear,shape=8x8),BPerm(M=3)", "AHK16(js),AFlat",
     "AHK16(chi2,rot=pca,norm=l1),BPerm(eps=1)", "KLSH16(expchi2,p=40),BFlat", "KLSH16(hellinger,p=40,rank=8,draw=gauss),BFlat",
-    "KFlat(poly(degree=2))", "KFlat(normalized(poly))", "KFlat(exponential(cosine,scale=2))", "KFlat(intersection,store=u8)",
+    "KFlat(poly(degree=2))", "KFlat(sum(0.3*chi2,product(linear,gaussian)))", "RFF8(gaussian,proj=bilinear),Flat", "SIK13(gaussian),BFlat", "KFlat(normalized(poly))", "KFlat(exponential(cosine,scale=2))", "KFlat(intersection,store=u8)",
     "KFlat(linear,store=f16)", "KFlat(chi2,store=sparse)", "IDMap,KFlat(chi2)", "IDMap2,SIK16(gaussian),BFlat", "KPCA4(chi2,p=20),KIVF4",
     "RFF8(gaussian),KIVF2(M=4,residual=0),Refine(KFlat(gaussian))", "PCA4,L2norm,KFlat(linear)",
     "HKM1(chi2),PCAR8,Flat", "HNSW4,KFlat(chi2)", "SIK16(gaussian),BFlat,RFlat", "Flat,Refine(KFlat(chi2))",
@@ -172,7 +180,8 @@ def by_hand():
     pre = faiss.IndexPreTransform(faiss.PCAMatrix(64, 64), faiss_ext.IndexFlatKernel(64, kernel))
     maps = [map_(faiss.index_factory(64, "KFlat(linear)")) for map_ in (faiss.IndexIDMap, faiss.IndexIDMap2)]
     flat_refine = faiss.IndexRefineFlat(faiss.index_factory(64, "SIK16(gaussian),BFlat"))
-    return [*maps, shards, replicas, refine, flat_refine, pre, faiss.IndexHNSW(faiss_ext.IndexFlatKernel(64, kernel), 4)]
+    mine = faiss_ext.IndexFlatKernel(64, faiss_ext.CallbackKernel(lambda X, Y: X @ Y.T, name="mine"))
+    return [mine, *maps, shards, replicas, refine, flat_refine, pre, faiss.IndexHNSW(faiss_ext.IndexFlatKernel(64, kernel), 4)]
 
 
 def check_header(values, index):

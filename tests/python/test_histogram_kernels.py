@@ -2,11 +2,13 @@
 """Kernels of histograms, and kernels made of others, against scikit-learn and
 SciPy."""
 
+import re
+
 import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from helpers import COUNTS
+from helpers import COUNTS, ROOT
 from scipy.spatial.distance import cdist, jensenshannon
 from sklearn.metrics.pairwise import (
     additive_chi2_kernel, chi2_kernel, cosine_similarity, linear_kernel,
@@ -93,6 +95,9 @@ KERNELS = {
     "normalized(intersection)": normalized(ADDITIVE["intersection"]),
     "normalized(linear)": cosine_similarity,
     "normalized(poly(degree=2,c=0.5))": normalized(quadratic),
+    "sum(0.25*chi2,2*intersection)": lambda x, y: 0.25 * ADDITIVE["chi2"](x, y) + 2 * ADDITIVE["intersection"](x, y),
+    "product(js,cosine,intersection)":
+        lambda x, y: ADDITIVE["js"](x, y) * cosine_similarity(x, y) * ADDITIVE["intersection"](x, y),
     "exponential(chi2,scale=5)": exponential(ADDITIVE["chi2"], 5),
     "exponential(normalized(intersection),scale=3)": exponential(
         normalized(ADDITIVE["intersection"]), 3),
@@ -125,6 +130,29 @@ def test_gram_equals_the_reference(name, data):
         values, exact, rtol=3e-6 * steep, atol=1e-7 * np.abs(exact).max())
     # and these values tell the kernels from each other
     assert np.ptp(exact) > 1e-3 * exact.max()
+
+
+def test_the_pyramid_match_is_an_intersection():
+    """By its definition, a sum over new matches on each level, against the example of docs/kernels.md."""
+    (source,) = [b for b in re.findall(r"```python\n(.*?)```", (ROOT / "docs/kernels.md").read_text(), re.DOTALL)
+                 if "def pyramid" in b]
+    made = {"np": np}
+    exec(source.partition("\nrng =")[0], made)  # noqa: S102
+    rng = np.random.default_rng(5)
+    a, b = rng.random((30, 2)), rng.random((17, 2))
+
+    def matches(cells):
+        counted = [np.unique(np.floor(points * cells), axis=0, return_counts=True) for points in (a, b)]
+        cells_of_a = {tuple(cell): n for cell, n in zip(*counted[0])}
+        return sum(min(n, cells_of_a.get(tuple(cell), 0)) for cell, n in zip(*counted[1]))
+
+    total = before = 0
+    for level, cells in enumerate((16, 8, 4, 2, 1)):
+        total += (matches(cells) - before) * 2.0**-level
+        before = matches(cells)
+    assert before == 17  # all meet at last
+    kernel = faiss_ext.IntersectionKernel()
+    assert kernel(made["pyramid"](a), made["pyramid"](b)) == pytest.approx(total, rel=1e-6)
 
 
 def test_jensen_shannon_is_one_minus_the_squared_distance_of_scipy():

@@ -4,7 +4,10 @@
 import copy
 import ctypes
 import pickle
+import subprocess
+import sys
 
+import faiss
 import faiss_ext
 import numpy as np
 import pytest
@@ -106,7 +109,12 @@ def test_gram_takes_arrays_of_any_type_and_layout(digits, convert):
     ("poly(degree=2,c=0.5)", lambda: faiss_ext.PolynomialKernel(2, c=0.5)),
     ("exponential(normalized(chi2),scale=2)",
      lambda: faiss_ext.ExponentialKernel(
-         faiss_ext.NormalizedKernel(faiss_ext.Chi2Kernel()), 2))])
+         faiss_ext.NormalizedKernel(faiss_ext.Chi2Kernel()), 2)),
+    ("sum(chi2,0.5*gaussian(gamma=0.5))",
+     lambda: faiss_ext.SumKernel(
+         [faiss_ext.Chi2Kernel(), faiss_ext.GaussianKernel(gamma=0.5)], weights=[1, 0.5])),
+    ("product(chi2,cosine)",
+     lambda: faiss_ext.ProductKernel([faiss_ext.Chi2Kernel(), faiss_ext.CosineKernel()]))])
 def test_constructors_strings_copies_and_pickles_make_the_same_kernel(
     digits, string, make):
     kernel = faiss_ext.kernel_factory(string)
@@ -121,6 +129,69 @@ def test_constructors_strings_copies_and_pickles_make_the_same_kernel(
         assert type(twin) is type(kernel) is not faiss_ext.Kernel
         assert twin.description() == string
         np.testing.assert_array_equal(twin.gram(x), kernel.gram(x))
+
+
+def test_errors_of_sums_and_products():
+    chi2 = faiss_ext.Chi2Kernel()
+    with pytest.raises(ValueError, match="at least one kernel"):
+        faiss_ext.SumKernel([])
+    with pytest.raises(ValueError, match="2 kernels and 1 weights"):
+        faiss_ext.SumKernel([chi2, chi2], weights=[1])
+    with pytest.raises(RuntimeError, match="weight is -1"):
+        faiss_ext.SumKernel([chi2], [-1])
+    with pytest.raises(TypeError, match="ProductKernel: expected kernels, got 'chi2'"):
+        faiss_ext.ProductKernel([chi2, "chi2"])
+
+
+def test_the_bandwidth_for_a_hamming_radius(digits):
+    """As in docs/kernels.md: 2 bits are expected at the distance R, over 300 draws of the hash."""
+    x = digits.base[:1]
+    R, h, draws = 20.0, 2, 300
+    for bits in (32, 256):
+        u = faiss_ext.kernel_hash_factory(64, f"SIK{bits}(gaussian,gamma=1)").kernel_estimate(h)
+        y = x + R / 8  # each of 64 components
+        kernel = faiss_ext.GaussianKernel(-2 * np.log(u) / R**2)
+        assert kernel(x[0], y[0]) == pytest.approx(u, rel=1e-5)
+        differing = []
+        for seed in range(draws):
+            hash = faiss_ext.kernel_hash_factory(
+                64, f"SIK{bits}(gaussian,gamma={kernel.gamma!r},seed={seed},proj=dense)")
+            differing.append(np.unpackbits(hash.encode(x) ^ hash.encode(y)).sum())
+        # the variance of a sum of independent bits is at most its mean; by Chernoff's bound
+        assert abs(np.mean(differing) - h) < 6 * np.sqrt(h / draws)
+
+
+def test_a_file_has_the_name_of_a_function(digits, tmp_path):
+    def overlap(X, Y):
+        return np.minimum(X[:, None], Y[None]).sum(axis=2)
+
+    kernel = faiss_ext.CallbackKernel(overlap, name="overlap")
+    assert kernel.name == "overlap"
+    index = faiss_ext.IndexFlatKernel(64, faiss_ext.SumKernel([kernel, faiss_ext.Chi2Kernel()]))
+    index.add(digits.base[:50])
+    expected = index.search(digits.queries[:5], 3)
+    path = str(tmp_path / "overlap.index")
+    faiss.write_index(index, path)
+    del kernel, index  # the name stays known
+    for found, wanted in zip(faiss.read_index(path).search(digits.queries[:5], 3), expected):
+        np.testing.assert_array_equal(found, wanted)
+    elsewhere = f"""
+import faiss, faiss_ext
+try:
+    faiss.read_index({path!r})
+except RuntimeError as error:
+    assert "the function 'overlap'" in str(error), error
+    faiss_ext.CallbackKernel(lambda X, Y: X @ Y.T, "overlap")
+    print(faiss.read_index({path!r}).ntotal)
+"""
+    result = subprocess.run([sys.executable, "-c", elsewhere], capture_output=True, text=True)
+    assert result.stdout == "50\n", result.stderr
+    bare = faiss_ext.IndexFlatKernel(64, faiss_ext.CallbackKernel(overlap))
+    with pytest.raises(RuntimeError, match="without a name"):
+        faiss.serialize_index(bare)
+    for wrong in ("", 3):
+        with pytest.raises(TypeError, match="expected a name"):
+            faiss_ext.CallbackKernel(overlap, name=wrong)
 
 
 # --------------------------------------------------------------- bandwidth
