@@ -22,7 +22,7 @@ namespace faiss_ext {
  * shuffle instructions.
  *
  * String: `KIVF1024`, `KIVF1024(M=64,nprobe=16)`, behind a map with few output
- * dimensions: `HKM1(chi2),PCAR128,KIVF1024,Refine(KFlat(chi2))`.
+ * dimensions: `HKM1(chi2),PCAR64,KIVF1024(M=64),Refine(KFlat(chi2))`.
  *
  * A vector is in the list of its nearest centroid in L2. A search visits the
  * nprobe lists whose centroids are best under the metric. Results do not depend

@@ -67,6 +67,13 @@ def lists_for(n):
     return max(4, power_of_2(n / 200))
 
 
+def reduced(front, dims):
+    """The PCA in front of lists, and the parameters of the lists: one code
+    for each of up to 64 components, or for every two of up to 128."""
+    few, many = min(64, dims), min(128, dims)
+    return [(f"{front}PCAR{few}", f"(M={few})"), (f"{front}PCAR{many}", "")]
+
+
 def landmarks_of(kernel):
     """The map that compares a vector with landmarks."""
     as_they_are = "" if kernel._is_normalized() else ",normalize=0"
@@ -116,35 +123,35 @@ def string_candidates(kernel, d, stores, nlist):
     pca = landmarks_of(kernel)
     if kind is swig.AdditiveKernel:
         mapped = made_of(f"HKM1({name}),Flat", d).chain.at(0).d_out
-        maps = [f"HKM1({name}),PCAR{min(128, mapped)}"]
+        maps = reduced(f"HKM1({name}),", mapped)
         codes = [f"AHK256({name},center=1)", f"AHK512({name},center=1)"]
         scores = [f"AHK256({name},rot=pca)"] if d >= 86 else []
     elif isinstance(kernel, swig.CosineKernel):
-        maps = [f"L2norm,PCAR{min(128, d)}"]
+        maps = reduced("L2norm,", d)
         codes = ["RHBE256", "RHBE512"]
         scores = []
     elif isinstance(kernel, swig.LinearKernel):
-        maps = [f"PCAR{min(128, d)}"]
+        maps = reduced("", d)
         codes = [f"KLSH256({name})"]
         scores = []
     elif isinstance(kernel, swig.GaussianKernel):
-        maps = [f"PCAR{min(128, d)}"]
+        maps = reduced("", d)
         codes = [f"SIK256({name})", f"SIK512({name})"]
         scores = []
     elif kind is swig.ShiftInvariantKernel:
-        maps = [pca]
+        maps = [(pca, "")]
         codes = [f"SIK256({name})", f"SIK512({name})"]
         scores = []
     else:
-        maps = [pca]
+        maps = [(pca, "")]
         codes = ["CWS512"] if kind is swig.JaccardKernel else [
             f"KLSH256({name})"]
         scores = []
-    found += [f"{m},{lists}{again}" for m in maps]
+    found += [f"{m},{lists}{parts}{again}" for m, parts in maps]
     found.append(f"HNSW32,{rows}")
     found += [f"{c},BFlat{again}" for c in codes]
     # codes only, without the exact vectors
-    found += [f"{m},{lists}" for m in maps]
+    found += [f"{m},{lists}{parts}" for m, parts in maps]
     found += [f"{c},AFlat" for c in scores]
     found += [f"{c},BFlat" for c in codes]
     return [of_string(s) for s in found]
