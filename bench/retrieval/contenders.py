@@ -6,8 +6,8 @@ A contender is a dict, since it goes to other processes as JSON:
 name, family    the string, and the group that one line of the plot shows
 side            ours, or peer
 library         who builds it, see libraries.py
-string, M, metric   what is built
-input           map: the explicit map of the vectors; vectors: themselves
+string, M, metric, options   what is built
+input           map: the explicit map of the vectors; pca: the map behind our PCA; vectors: themselves
 parameter       name of the search effort, and `efforts`, its values in ascending order
 factors         candidates for each result, in ascending order
 ranks_itself    whether the search itself re-ranks (or needs it not); else our exact kernel does, and is counted
@@ -22,6 +22,7 @@ EF = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
 CODES_FACTORS = [4, 8, 16, 32, 64]
 PQ_FACTORS = [2, 3, 4, 6, 8, 12, 16, 32]
 MAP_FACTORS = [2, 4]  # an explicit map is near the kernel
+PCA_DIMS = 64  # of the vectors that peers get behind our PCA
 MAP_OF = {kernel: f"HKM1({kernel})" for kernel in ("chi2", "intersection", "js", "hellinger")}
 OWN_METRIC = {"chi2": "chi2", "js": "js", "intersection": "l1"}  # on histograms of mass 1, in the same order
 LIST_SIZES = (110, 240)  # vectors for each inverted list
@@ -29,7 +30,7 @@ LIST_SIZES = (110, 240)  # vectors for each inverted list
 
 def contender(name, family, side, library, **rest):
     defaults = {
-        "string": name, "M": None, "metric": "l2", "input": "map", "parameter": None, "efforts": [None],
+        "string": name, "M": None, "options": {}, "metric": "l2", "input": "map", "parameter": None, "efforts": [None],
         "factors": [None], "ranks_itself": False, "effort_is_candidates": False, "compiled": False}
     return {"name": name, "family": family, "side": side, "library": library, **defaults, **rest}
 
@@ -66,17 +67,19 @@ def ours(kernel, n, map_dims, store):
     """All of ours but the exact scan."""
     refine = f"Refine(KFlat({kernel},store={store}))"
     common = {"side": "ours", "library": "faiss_ext", "input": "vectors", "ranks_itself": True}
-    p, parts = reduced(map_dims)
+    narrow, (wide, parts) = pca_dims(map_dims), reduced(map_dims)
+    few, many = list_counts(n)[0], list_counts(n)[-1]
     found = [contender(f"KFlat({kernel},store={rows})", "KFlat of compact rows", **common) for rows in sorted({"f16", store})]
     for codes in _codes(kernel):
         family = codes.split("(")[0].rstrip("0123456789") + ",BFlat,Refine"
         found.append(contender(f"{codes},BFlat,{refine}", family, factors=CODES_FACTORS, **common))
-    for front in _fronts(kernel, p):
-        lists = {"parameter": "nprobe", "efforts": NPROBES, "factors": PQ_FACTORS, **common}
-        few, many = list_counts(n)[0], list_counts(n)[-1]
-        for nlist, M in ((few, parts), (many, parts), (many, p)):
+    lists = {"parameter": "nprobe", "efforts": NPROBES, "factors": PQ_FACTORS, **common}
+    sizes = [(narrow, few, narrow), (narrow, many, narrow), (wide, few, parts), (wide, many, parts), (wide, many, wide)]
+    for p, nlist, M in dict.fromkeys(sizes):  # no size twice
+        for front in _fronts(kernel, p):
             family = re.sub(r"\d|\([^()]*(\([^()]*\))?[^()]*\)", "", front) + ",KIVF,Refine"
             found.append(contender(f"{front},KIVF{nlist}(M={M}),{refine}", family, **lists))
+    for front in _fronts(kernel, wide):
         family = "our map, FAISS linked: IVF-PQ"
         found.append(contender(f"{front},IVF{many},PQ{parts}x4fs,{refine}", family, **lists))
     graph = {"parameter": "efSearch", "efforts": EF, "effort_is_candidates": True, **common}
@@ -86,12 +89,16 @@ def ours(kernel, n, map_dims, store):
 
 def _codes(kernel):
     name = plain(kernel)
+    if name == "linear":
+        return [f"KLSH512({kernel})"]
     scheme = "AHK{}({},center=1)" if name in MAP_OF else "SIK{}({})"
     return [scheme.format(bits, kernel) for bits in (256, 512, 1024)] + [f"KLSH512({kernel})"]
 
 
 def _fronts(kernel, p):
     """What stands in front of inverted lists: maps and PCA."""
+    if plain(kernel) == "linear":
+        return [f"PCAR{p}"]
     if plain(kernel) in MAP_OF:
         return [f"{explicit_map(kernel)},PCAR{p}"]
     return [f"PCAR{p}", f"RFF512({kernel}),PCAR{p}", f"KPCA{p}({kernel},p=500)"]
@@ -102,7 +109,7 @@ def _fronts(kernel, p):
 
 def peers(kernel, n, map_dims):
     """Peers on the explicit map, re-ranked by us, and those that know the kernel itself."""
-    return _faiss(n, map_dims) + _graphs() + _with_metrics(plain(kernel))
+    return _faiss(n, map_dims) + _graphs() + _behind_pca(n, map_dims) + _with_metrics(plain(kernel))
 
 
 def _faiss(n, map_dims):
@@ -141,6 +148,40 @@ def _graphs():
         contender("usearch M=16", "usearch", library="usearch", **graph),
         contender("nmslib HNSW M=16", "nmslib", library="nmslib", **graph),
     ]
+
+
+def _behind_pca(n, map_dims):
+    """Peers that get the same reduced vectors as our lists."""
+    p, many = pca_dims(map_dims), list_counts(n)[-1]
+    few = list_counts(n)[0]
+    common = {"side": "peer", "input": "pca", "factors": PQ_FACTORS}
+    lists = {**common, "parameter": "nprobe", "efforts": NPROBES}
+    graph = {**common, "parameter": "ef", "efforts": EF, "effort_is_candidates": True}
+    found = []
+    for nlist in (few, many):
+        found.append(contender(
+            f"our PCA, IVF{nlist},PQ{p}x4fs", "FAISS IVF-PQ, our PCA", library="faiss", string=f"IVF{nlist},PQ{p}x4fs", **lists))
+        for bits in (1, 4):
+            found.append(contender(
+                f"our PCA, RaBitQ IVF{nlist}, {bits} bits", "RaBitQ IVF", library="rabitqlib IVF",
+                options={"lists": nlist, "bits": bits}, **lists))
+        for block, threshold in ((2, 0.2), (1, math.nan)):
+            found.append(contender(
+                f"our PCA, ScaNN {nlist} leaves, blocks of {block}", "ScaNN", library="scann",
+                options={"lists": nlist, "block": block, "threshold": threshold}, **lists))
+    for bits in (4, 8):
+        found.append(contender(
+            f"our PCA, RaBitQ HNSW M=16, {bits} bits", "RaBitQ HNSW", library="rabitqlib HNSW", M=16,
+            options={"lists": 16, "bits": bits}, **graph))
+    found.append(contender("our PCA, SymphonyQG M=32", "SymphonyQG", library="rabitqlib SymQG", M=32, **graph))
+    found.append(contender("our PCA, glass HNSW M=32, SQ8U", "glass", library="glass", M=32, **graph))
+    found.append(contender("our PCA, hnswlib M=16", "hnswlib, our PCA", library="hnswlib", M=16, **graph))
+    return found
+
+
+def pca_dims(map_dims):
+    """Dimensions of the vectors that peers get behind our PCA."""
+    return min(PCA_DIMS, map_dims)
 
 
 def _with_metrics(kernel):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One set under one kernel: what contenders are given, and the processes that build, search and re-rank."""
 
+import contextlib
 import json
 import os
 import re
@@ -22,7 +23,9 @@ HERE = Path(__file__).resolve().parent
 VERSION = "import {0}, importlib.metadata as m; print(m.version('{1}'))"
 PEER_PACKAGES = {  # and code that prints the version, or fails
     "faiss-cpu": ("faiss", VERSION),
-    **{name: (name, VERSION) for name in ("hnswlib", "usearch", "pynndescent", "nmslib", "numba")},
+    **{name: (name, VERSION) for name in ("hnswlib", "usearch", "pynndescent", "nmslib", "numba", "rabitqlib")},
+    "scann-core": ("scann", VERSION),
+    "glass": ("glass", "import glass, importlib.metadata as m; print(m.version(m.packages_distributions()['glass'][0]))"),
     "FLANN": ("flann", "import ctypes.util as u; name = u.find_library('flann'); print(name) if name else exit('no libflann')"),
 }
 DEPTH = 100  # exact neighbours that are looked for
@@ -93,9 +96,11 @@ class Experiment:
         self._write_exact_index()
         self.map_s = {}
         self._write_map(contenders.explicit_map(self.kernel))
+        self._write_pca()
         self.slowest = {}
         self.built = {}
         self.jobs = 0
+        self.settings = None  # while grids are searched
 
     def build(self, contender):
         """Builds a contender's index, which later searches find in its folder; whether it did not fail."""
@@ -112,6 +117,31 @@ class Experiment:
             size += (self.folder / "exact").stat().st_size
         self.built[contender["name"]] = Built(folder / "index", answer["build_s"], size)
         return True
+
+    @contextlib.contextmanager
+    def busy_cache(self, megabytes):
+        """Has another process write to so much memory all the while."""
+        if not megabytes:
+            yield
+            return
+        job = self.folder / "walk.json"
+        job.write_text(json.dumps({"task": "walk", "bytes": megabytes << 20}))
+        walker = subprocess.Popen([sys.executable, str(HERE / "worker.py"), str(job)], env=environment(1, True))
+        try:
+            yield
+        finally:
+            walker.kill()
+            walker.wait()
+
+    def revisit(self, contender, rows):
+        """New rows of a contender for the settings of these: every query once, in a batch and alone."""
+        self.settings = {}
+        for row in rows:
+            self.settings.setdefault(str(row["k"]), []).append((row["effort"], row["factor"]))
+        try:
+            return self.search(contender)
+        finally:
+            self.settings = None
 
     def search(self, contender):
         """Rows of all points of a contender that was built; none, and a note, where it fails."""
@@ -171,12 +201,27 @@ class Experiment:
             self._save("map", transform.apply(self.data.base), transform.apply(self.data.queries))
             faiss.write_index(index, str(self.folder / "map"))
 
+    def _write_pca(self):
+        """Reduces what peers get, by our PCA of the map or of the vectors; with one vector, by which it is timed."""
+        front = contenders.explicit_map(self.kernel) + "," if self.has_map else ""
+        index = faiss.index_factory(self.data.d, f"{front}PCAR{contenders.pca_dims(self.map_dims)},Flat")
+        index.train(self.data.base)
+        reduced = []
+        for x in (self.data.base, self.data.queries):
+            index.reset()
+            index.add(x)
+            reduced.append(faiss.downcast_index(index.index).reconstruct_n(0, len(x)))
+        self._save("pca", *reduced)
+        index.reset()
+        index.add(self.data.base[:1])
+        faiss.write_index(index, str(self.folder / "pca"))
+
     def _save(self, kind, base, queries):
         np.save(self.folder / f"{kind}_base.npy", base)
         np.save(self.folder / f"{kind}_queries.npy", queries)
 
     def _file(self, contender, part):
-        kind = "map" if contender["input"] == "map" and self.has_map else "vectors"
+        kind = "vectors" if contender["input"] == "map" and not self.has_map else contender["input"]
         return str(self.folder / f"{kind}_{part}.npy")
 
     # ------------------------------------------------------------ processes
@@ -186,7 +231,10 @@ class Experiment:
         is_ours = contender is None or contender["side"] == "ours"
         self.jobs += 1
         name, answer = (self.folder / f"job{self.jobs}{suffix}" for suffix in (".json", "_answer"))
-        job |= {"task": task, "contender": contender, "threads": threads, "answer": str(answer)}
+        job |= {
+            "task": task, "contender": contender, "threads": threads, "answer": str(answer), "settings": self.settings,
+            "once": self.settings is not None,
+            "count": self.args.queries if self.settings is None else len(self.data.queries)}
         name.write_text(json.dumps(job))
         python = sys.executable if is_ours else self.args.peers
         try:
@@ -212,7 +260,7 @@ class Experiment:
         points = self._work(
             task, None, threads, points=found["points"], truth=str(self.truth), exact=str(self.folder / "exact"),
             queries=str(self.folder / "vectors_queries.npy"))["points"]
-        if contender["family"] == "KFlat":
+        if contender["family"] == "KFlat" and self.settings is None:
             self.slowest[threads] = {str(point["k"]): point["batch_s"] for point in points}
         for point in points:
             point["cores"] = found["cores"]
@@ -221,14 +269,15 @@ class Experiment:
 
     def _map_seconds(self, contender, threads):
         """Seconds for a query, in a batch and alone, that the map takes which the contender is given."""
-        if contender["input"] == "vectors" or not self.has_map:
+        kind = contender["input"]
+        if kind == "vectors" or kind == "map" and not self.has_map:
             return 0.0, 0.0
-        if threads not in self.map_s:
+        if (kind, threads) not in self.map_s:
             answer = self._work(
-                "map_queries", None, threads, map=str(self.folder / "map"),
+                "map_queries", None, threads, map=str(self.folder / kind),
                 queries=str(self.folder / "vectors_queries.npy"))
-            self.map_s[threads] = answer["batch_s"], answer["single_s"]
-        return self.map_s[threads]
+            self.map_s[kind, threads] = answer["batch_s"], answer["single_s"]
+        return self.map_s[kind, threads]
 
     def _row(self, contender, threads, point, built):
         parts = {way: [point.get(f"{part}{way}_s", 0.0) for part in ("", "map_", "rerank_")] for way in ("batch", "single")}
@@ -242,7 +291,7 @@ class Experiment:
         return {
             "set": self.data.name, "kernel": self.kernel, "n": len(self.data.base), "d": self.data.d,
             **{key: contender[key] for key in ("side", "library", "family")}, "contender": contender["name"],
-            "setting": ", ".join(settings), "k": point["k"], "threads": threads, "cores_busy": point["cores"],
+            "setting": ", ".join(settings), "effort": point["effort"], "factor": point["factor"], "k": point["k"], "threads": threads, "cores_busy": point["cores"],
             "recall_at_10": point["recall_at_10"], "recall_at_100": point.get("recall_at_100", ""),
             "batch_queries_per_s": 1 / sum(parts["batch"]), "single_queries_per_s": 1 / sum(parts["single"]),
             "build_s": built.seconds, "bytes_per_vector": built.size / len(self.data.base),

@@ -8,12 +8,15 @@
 Only NumPy is needed to import this; each library is imported by its class. Peers' interpreters import it too.
 """
 
+import os
 import pickle
 
 import numpy as np
 
 OPQ_ITERATIONS, OPQ_POINTS = 20, 20_000  # FAISS's are 50 and 65,536
 EF_CONSTRUCTION = 100  # of hnswlib, usearch and nmslib; FAISS's and ours is 40
+LONG_CONSTRUCTION = 200  # of rabitqlib and glass: the default of rabitqlib's graph
+LEARN = 100_000  # vectors that train ScaNN, at most
 
 
 def padded(rows, k):
@@ -89,9 +92,17 @@ class Faiss(Library):
 
 class FaissExt(Faiss):
     def __init__(self, contender, threads):
-        import faiss_ext  # noqa: F401 (extends FAISS's factory and readers)
+        import faiss_ext  # (extends FAISS's factory and readers)
 
+        self.set_parameter = faiss_ext.set_index_parameter
         super().__init__(contender, threads)
+
+    def configure(self, effort, factor):
+        """Without `chain`, which would have each search compare the matrices behind it with their packed copies."""
+        if hasattr(self.index, "k_factor") and factor:
+            self.index.k_factor = factor
+        if self.contender["parameter"]:
+            self.set_parameter(self.index, self.contender["parameter"], effort)
 
 
 class Hnswlib(Library):
@@ -241,7 +252,146 @@ class Flann(Library):
         self.tree = Tree(np.array(base), self.threads)
 
 
-LIBRARIES = {
+class RabitqIvf(Library):
+    """Inverted lists of RaBitQ codes."""
+
+    def build(self, base):
+        import rabitqlib
+
+        options, (n, d) = self.contender["options"], base.shape
+        self._new(rabitqlib.IvfIndex(d, n, options["lists"], options["bits"]), base, options["lists"])
+
+    def save(self, path):
+        self.index.save(path)
+
+    def load(self, path, base):
+        import rabitqlib
+
+        self.index = rabitqlib.IvfIndex.load(path)
+
+    def configure(self, effort, factor):
+        self.effort = effort
+
+    def search(self, queries, k):
+        return self._labels(self.index.search(queries, k, self.effort, num_threads=self.threads))
+
+    def _new(self, index, base, clusters):
+        """Fills an index that needs clusters."""
+        import rabitqlib
+
+        means = rabitqlib.RaBitQKMeans(base.shape[1], clusters, num_threads=self.threads)
+        means.train(np.ascontiguousarray(base))
+        self.index = index
+        self.index.build(np.ascontiguousarray(base), means.centroids, means.assignments, num_threads=self.threads)
+
+    @staticmethod
+    def _labels(found):
+        return np.asarray(found[0]).astype(np.int32).astype(np.int64)  # uint32, the largest for none
+
+
+class RabitqHnsw(RabitqIvf):
+    """A graph of RaBitQ codes."""
+
+    def build(self, base):
+        import rabitqlib
+
+        options, (n, d) = self.contender["options"], base.shape
+        index = rabitqlib.HnswIndex(d, n, self.contender["M"], LONG_CONSTRUCTION, options["bits"])
+        self._new(index, base, options["lists"])
+
+    def load(self, path, base):
+        import rabitqlib
+
+        self.index = rabitqlib.HnswIndex.load(path)
+
+    def search(self, queries, k):
+        return self._labels(self.index.search(queries, k, self.effort, num_threads=self.threads))
+
+
+class Symqg(RabitqIvf):
+    """SymphonyQG: a graph whose nodes hold the codes of their neighbours."""
+
+    def build(self, base):
+        import rabitqlib
+
+        self.index = rabitqlib.SymqgIndex(base.shape[1], self.contender["M"])
+        self.index.build(np.ascontiguousarray(base), LONG_CONSTRUCTION, num_threads=self.threads)
+
+    def load(self, path, base):
+        import rabitqlib
+
+        self.index = rabitqlib.SymqgIndex.load(path)
+
+    def search(self, queries, k):
+        search = self.index.search if len(queries) == 1 else self.index.search_batch
+        return self._labels(search(queries, k, self.effort, num_threads=self.threads))
+
+
+class Scann(Library):
+    """ScaNN's lists of 4-bit codes; ids of a query with too few results are padded by NaN distances."""
+
+    def build(self, base):
+        from scann.scann_ops.py import scann_ops_pybind
+
+        options = self.contender["options"]
+        builder = scann_ops_pybind.builder(np.ascontiguousarray(base), 10, "squared_l2")
+        builder.set_n_training_threads(self.threads)
+        builder.tree(options["lists"], 1, training_sample_size=LEARN)
+        builder.score_ah(options["block"], anisotropic_quantization_threshold=options["threshold"])
+        self.index = builder.build()
+
+    def save(self, path):
+        self.index.serialize(os.path.dirname(path))  # many files
+
+    def load(self, path, base):
+        from scann.scann_ops.py import scann_ops_pybind
+
+        self.index = scann_ops_pybind.load_searcher(os.path.dirname(path))
+        self.index.set_num_threads(self.threads)
+
+    def configure(self, effort, factor):
+        self.effort = effort
+
+    def search(self, queries, k):
+        if len(queries) == 1:
+            labels, distances = (found[None] for found in self.index.search(queries[0], k, k, self.effort))
+        else:
+            search = self.index.search_batched if self.threads == 1 else self.index.search_batched_parallel
+            labels, distances = search(queries, k, k, self.effort)
+        return padded([row[~np.isnan(d)] for row, d in zip(labels, distances)] if np.isnan(distances).any() else labels, k)
+
+
+class Glass(Library):
+    def build(self, base):
+        import glass
+
+        glass.set_num_threads(self.threads)
+        self.base = np.array(base)
+        self.graph = glass.Index("HNSW", "L2", R=self.contender["M"], L=LONG_CONSTRUCTION).build(self.base)
+
+    def save(self, path):
+        self.graph.save(path)
+        np.save(f"{path}_vectors", self.base)  # which are not in glass's file
+
+    def load(self, path, base):
+        import glass
+
+        glass.set_num_threads(self.threads)
+        self.index = glass.Searcher(glass.Graph(path), np.load(f"{path}_vectors.npy"), "L2", "SQ8U")
+        self.index.optimize(self.threads)
+
+    def configure(self, effort, factor):
+        self.index.set_ef(effort)
+
+    def search(self, queries, k):
+        if len(queries) == 1:
+            found = self.index.search(queries[0], k)
+        else:
+            found = self.index.batch_search(queries, k, self.threads)
+        return np.asarray(found[0], np.int64).reshape(len(queries), k)
+
+
+LIBRARIES = {  # the first word is the module
     "faiss_ext": FaissExt,
     "faiss": Faiss,
     "hnswlib": Hnswlib,
@@ -249,4 +399,9 @@ LIBRARIES = {
     "pynndescent": Pynndescent,
     "nmslib": Nmslib,
     "flann": Flann,
+    "rabitqlib IVF": RabitqIvf,
+    "rabitqlib HNSW": RabitqHnsw,
+    "rabitqlib SymQG": Symqg,
+    "scann": Scann,
+    "glass": Glass,
 }

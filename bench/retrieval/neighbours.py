@@ -26,6 +26,10 @@ class Truth:
         hits = np.isin(self._key(found), self._nearest(r)) & (found >= 0)
         return float(np.minimum(hits.sum(axis=1), r).mean() / r)
 
+    def first(self, n):
+        """The truth of the first n queries."""
+        return Truth(self.distances[:n], self.labels[:n])
+
     def _nearest(self, r):
         if r not in self._keys:
             near = self.distances <= self.distances[:, r - 1 : r] + TIE

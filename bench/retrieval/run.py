@@ -3,11 +3,12 @@
 
     PYTHONPATH=build/python /usr/bin/python3 bench/retrieval/run.py --out results --data FOLDER[,FOLDER...] \\
         [--set NAME|FILE ...] [--kernel chi2,intersection,js,gaussian] [--peers PYTHON] [--recall 0.95,0.99] \\
-        [--threads 1,all] [--times 10] [--markdown docs/retrieval.md] [--quick]
+        [--threads 1,all] [--times 10] [--turns N] [--markdown docs/retrieval.md] [--quick]
 
 FOLDER holds data sets as scripts/datasets.py reads them: MNIST's IDX files, .npy, .fvecs, .bvecs, HDF5 files of
 ann-benchmarks; sets of images come a second time as histograms of their edges (NAME_edges), `digits` is scikit-learn's.
-PYTHON is an interpreter with the newest faiss-cpu, hnswlib, usearch, pynndescent, nmslib and numba, or some of them.
+PYTHON is an interpreter with the newest faiss-cpu, hnswlib, usearch, pynndescent, nmslib, numba, rabitqlib, scann-core
+and glass, or some of them.
 Every index is built and searched in processes of its own. Written are points.csv, tables.md and figures; docs/retrieval.md
 says how things are measured.
 """
@@ -53,6 +54,11 @@ def parse_args(argv=None):
     parser.add_argument("--k", default=[10, 100], type=numbers(int), help="neighbours to search for: 10, 100 or both")
     parser.add_argument("--threads", default=[1], type=numbers(thread_count), help="1, all, or other numbers")
     parser.add_argument("--queries", default=500, type=int)
+    parser.add_argument("--turns", default=0, type=int, metavar="N",
+                        help="time the settings that reach the targets again, N times, in turns, each query once")
+    parser.add_argument("--turn-queries", default=10_000, type=int, metavar="N", help="different queries of a turn, at most")
+    parser.add_argument("--busy", default=0, type=int, metavar="MB",
+                        help="another process writes to so much memory during the turns")
     parser.add_argument("--limit", type=int, metavar="N", help="at most so many base vectors")
     parser.add_argument("--times", default=1, type=int, help="so many times the base vectors, by copies with jitter")
     parser.add_argument("--rounds", default=1, type=int, help="searches of all contenders, in turns; the fastest counts")
@@ -82,8 +88,11 @@ def parse_args(argv=None):
             parser.error(f"--markdown: {error}")
     if args.peers and not shutil.which(args.peers):
         parser.error(f"--peers: there is no program {args.peers}")
-    if min(args.times, args.queries, args.rounds, *args.threads) < 1 or (args.limit is not None and args.limit < 1):
-        parser.error("--times, --queries, --rounds, --limit and --threads take positive numbers")
+    if min(args.times, args.queries, args.rounds, args.turn_queries, *args.threads) < 1 or (
+            args.limit is not None and args.limit < 1):
+        parser.error("--times, --queries, --rounds, --turn-queries, --limit and --threads take positive numbers")
+    if min(args.turns, args.busy) < 0:
+        parser.error("--turns and --busy take no negative numbers")
     return args
 
 
@@ -103,13 +112,14 @@ def candidates(args, experiment, missing):
 
 def needed(contender):
     """The modules of a peer."""
-    return {contender["library"]} | ({"numba"} if contender["compiled"] else set())
+    return {contender["library"].split()[0]} | ({"numba"} if contender["compiled"] else set())
 
 
 def measure(args, name, kernel, missing, rows, notes):
     """All contenders on one set under one kernel."""
     start = time.perf_counter()
-    data = sets.load(name, args.data, args.queries, args.limit or (QUICK_LIMIT if args.quick else None))
+    asked = max(args.queries, args.turn_queries) if args.turns else args.queries
+    data = sets.load(name, args.data, asked, args.limit or (QUICK_LIMIT if args.quick else None))
     data = sets.for_kernel(sets.enlarged(data, args.times), kernel)
     if len(data.base) < DEPTH:
         sys.exit(f"run.py: {data.name} has {len(data.base)} vectors, fewer than {DEPTH}")
@@ -126,14 +136,36 @@ def measure(args, name, kernel, missing, rows, notes):
                 label = f"  {contender['name']}: searched{f', {turn + 1}' if args.rounds > 1 else ''}"
                 report.keep_fastest(points, step(label, notes, experiment.search, contender))
                 report.write_csv(rows + list(points.values()), args.out / "points.csv")
+        if args.turns:
+            points = in_turns(args, experiment, chosen, list(points.values()), notes)
         rows += points.values()
+        report.write_csv(rows, args.out / "points.csv")
     say(f"{data.name}, {kernel}: {time.perf_counter() - start:.0f} s")
 
 
-def step(label, notes, function, contender):
+def in_turns(args, experiment, chosen, rows, notes):
+    """The settings that reach the targets, timed again as people search: all contenders in turns, each query once.
+
+    The exact scan keeps its times: it would take long, and does not depend on the queries.
+    """
+    exact = contenders.exact_scan(experiment.kernel)["name"]
+    kept = report.groups(report.finalists([row for row in rows if row["contender"] != exact], args.recall), "contender")
+    points = {}
+    report.keep_fastest(points, [row for row in rows if row["contender"] == exact])
+    with experiment.busy_cache(args.busy):
+        for turn in range(args.turns):
+            experiment.map_s.clear()
+            for contender in chosen:
+                if own := kept.get((contender["name"],)):
+                    label = f"  {contender['name']}: turn {turn + 1}"
+                    report.keep_fastest(points, step(label, notes, experiment.revisit, contender, own))
+    return points
+
+
+def step(label, notes, function, *arguments):
     """A step of an experiment, with a line on how long it took and the new notes."""
     begin, known = (time.perf_counter(), cpu_seconds()), len(notes)
-    result = function(contender)
+    result = function(*arguments)
     say(f"{label} in {time.perf_counter() - begin[0]:.0f} s, {cpu_seconds() - begin[1]:.0f} s of processors")
     for note in notes[known:]:
         say(f"  {note}")

@@ -4,7 +4,7 @@
 import importlib.util
 from pathlib import Path
 
-MOST_SINGLE = 200  # queries that are asked one at a time
+MOST_SINGLE = 200  # queries that are asked one at a time, unless each is asked once
 LONG_S = 0.5  # of a search, that is always allowed
 GOOD_ENOUGH = 0.995  # no setting that finds more is tried
 WORTH_TIMING = 0.7  # nor is one timed that finds less
@@ -26,11 +26,21 @@ def module_of_the_library():
 least, timed = (getattr(module_of_the_library(), name) for name in ("least", "timed"))
 
 
-def per_query(search, queries, threads):
+def seconds_of(call, threads, once):
+    """Seconds for a call, in the fastest of several turns; or in a single one."""
+    return timed(call, threads)[0] if once else least(call, threads)
+
+
+def single_rows(n, once):
+    """The rows that are asked for one at a time."""
+    return range(n if once else min(n, MOST_SINGLE))
+
+
+def per_query(search, queries, threads, once):
     """Seconds for a query: in one batch, and one at a time."""
-    batch = least(lambda: search(queries), threads)
-    rows = [queries[i : i + 1] for i in range(min(len(queries), MOST_SINGLE))]
-    return batch / len(queries), least(lambda: [search(row) for row in rows], threads) / len(rows)
+    batch = seconds_of(lambda: search(queries), threads, once)
+    rows = [queries[i : i + 1] for i in single_rows(len(queries), once)]
+    return batch / len(queries), seconds_of(lambda: [search(row) for row in rows], threads, once) / len(rows)
 
 
 def sweep(searcher, contender, queries, truth, k, slowest, visit, threads):
@@ -59,10 +69,24 @@ def sweep(searcher, contender, queries, truth, k, slowest, visit, threads):
             last = recall
             is_beaten = any(r >= recall and seconds > CLEARLY_SLOWER * s * len(queries) for r, s in timed_points)
             if recall >= WORTH_TIMING and not is_beaten:
-                batch, single = per_query(lambda x: searcher.search(x, found), queries, threads)
+                batch, single = per_query(lambda x: searcher.search(x, found), queries, threads, once=False)
                 point = {"k": k, "effort": effort, "factor": factor, "batch_s": batch, "single_s": single}
                 timed_points.append((recall, batch))
                 visit(labels, point)
             if recall > GOOD_ENOUGH:
                 enough += 1
                 break
+
+
+def revisit(searcher, contender, queries, k, settings, visit, threads):
+    """Times settings once each: every query in a batch, and then every query alone."""
+    for effort, factor in settings:
+        found = k if contender["ranks_itself"] else k * factor
+        searcher.configure(effort, factor)
+        labels = []
+
+        def search(x, found=found, labels=labels):
+            labels.append(searcher.search(x, found))
+
+        batch, single = per_query(search, queries, threads, once=True)
+        visit(labels[0], {"k": k, "effort": effort, "factor": factor, "batch_s": batch, "single_s": single})

@@ -15,7 +15,7 @@ import time
 import numpy as np
 from libraries import LIBRARIES
 from neighbours import Truth
-from timing import MOST_SINGLE, least, per_query, sweep, timed
+from timing import revisit, seconds_of, single_rows, sweep, timed
 
 
 def build(job):
@@ -31,9 +31,13 @@ def build(job):
 
 
 def search(job):
-    """Searches an index over its grid. The answer has the points; labels of each are in a file beside it."""
+    """Searches an index over its grid, or with given settings (of effort and factor, for each k).
+
+    The answer has the points; labels of each are in a file beside it.
+    """
     contender = job["contender"]
-    queries, truth = np.load(job["queries"]), Truth.load(job["truth"])
+    queries = queries_of(job)
+    truth = Truth.load(job["truth"]).first(len(queries))
     library = LIBRARIES[contender["library"]](contender, job["threads"])
     library.load(job["index"], np.load(job["base"], mmap_mode="r"))
     library.configure(contender["efforts"][0], contender["factors"][0])
@@ -48,22 +52,37 @@ def search(job):
 
     wall, cpu = time.perf_counter(), time.process_time()
     for k in job["ks"]:
-        sweep(library, contender, queries, truth, k, job["slowest"].get(str(k), float("inf")), visit, job["threads"])
+        if job["once"]:
+            revisit(library, contender, queries, k, job["settings"].get(str(k), []), visit, job["threads"])
+        else:
+            sweep(library, contender, queries, truth, k, job["slowest"].get(str(k), float("inf")), visit, job["threads"])
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {"points": points, "cores": cpu / max(wall, 1e-9)}
 
 
+def queries_of(job):
+    return np.array(np.load(job["queries"], mmap_mode="r")[: job["count"]])
+
+
 def map_queries(job):
-    """Times the map in front of an index."""
+    """Times the map in front of an index; or the map and the PCA, by a search among one vector."""
     import faiss
     import faiss_ext  # noqa: F401
 
     faiss.omp_set_num_threads(job["threads"])
     index = faiss.read_index(job["map"])
-    transform = index.chain.at(0)
-    queries = np.load(job["queries"])
-    out = np.empty((len(queries), transform.d_out), np.float32)
-    batch, single = least_of_c_calls(job["threads"], transform.apply_noalloc, queries, out)
+    queries = queries_of(job)
+    if index.ntotal:
+        distances, labels = np.empty((len(queries), 1), np.float32), np.empty((len(queries), 1), np.int64)
+
+        def mapped(n, x, d, i):
+            index.search_c(n, x, 1, d, i)
+
+        batch, single = seconds_of_c_calls(job, mapped, queries, distances, labels)
+    else:
+        transform = index.chain.at(0)
+        out = np.empty((len(queries), transform.d_out), np.float32)
+        batch, single = seconds_of_c_calls(job, transform.apply_noalloc, queries, out)
     return {"batch_s": batch, "single_s": single}
 
 
@@ -77,7 +96,8 @@ def rerank(job):
 
     faiss.omp_set_num_threads(job["threads"])
     exact = faiss.read_index(job["exact"])
-    queries, truth = np.load(job["queries"]), Truth.load(job["truth"])
+    queries = queries_of(job)
+    truth = Truth.load(job["truth"]).first(len(queries))
     for point in job["points"]:
         labels = np.ascontiguousarray(np.load(point["labels"]), np.int64)
         width = labels.shape[1]
@@ -86,8 +106,8 @@ def rerank(job):
         def compare(n, x, d, i, width=width):
             exact._compute_distance_subset_c(n, x, width, d, i)
 
-        point["rerank_batch_s"], point["rerank_single_s"] = least_of_c_calls(
-            job["threads"], compare, queries, distances, labels)
+        point["rerank_batch_s"], point["rerank_single_s"] = seconds_of_c_calls(
+            job, compare, queries, distances, labels)
         distances[labels < 0] = np.inf
         order = np.argsort(distances, axis=1, kind="stable")[:, : point["k"]]
         point["labels"] = np.take_along_axis(labels, order, axis=1)
@@ -97,7 +117,7 @@ def rerank(job):
 
 def rate(job):
     """The recall of points that need no re-ranking."""
-    truth = Truth.load(job["truth"])
+    truth = Truth.load(job["truth"]).first(job["count"])
     for point in job["points"]:
         point["labels"] = np.load(point["labels"])
         recalls(point, truth)
@@ -111,22 +131,30 @@ def recalls(point, truth):
             point[f"recall_at_{r}"] = truth.recall(labels[:, :r], r)
 
 
-def least_of_c_calls(threads, function, *arrays):
+def seconds_of_c_calls(job, function, *arrays):
     """Seconds for a row of a C++ function of (n, pointers): of all rows, and one row at a time; without NumPy's checks."""
     import faiss
 
-    n = len(arrays[0])
+    n, threads, once = len(arrays[0]), job["threads"], job["once"]
     whole = [faiss.swig_ptr(a) for a in arrays]
-    rows = [[faiss.swig_ptr(a[i : i + 1]) for a in arrays] for i in range(min(n, MOST_SINGLE))]
+    rows = [[faiss.swig_ptr(a[i : i + 1]) for a in arrays] for i in single_rows(n, once)]
 
     def one_by_one():
         for pointers in rows:
             function(1, *pointers)
 
-    return least(lambda: function(n, *whole), threads) / n, least(one_by_one, threads) / len(rows)
+    batch = seconds_of(lambda: function(n, *whole), threads, once)
+    return batch / n, seconds_of(one_by_one, threads, once) / len(rows)
 
 
-TASKS = {f.__name__: f for f in (build, search, map_queries, rerank, rate)}
+def walk(job):
+    """Writes to memory again and again, as another program would that uses the cache, until the process is ended."""
+    memory = np.zeros(job["bytes"], np.uint8)
+    while True:
+        memory[::64] += 1
+
+
+TASKS = {f.__name__: f for f in (build, search, map_queries, rerank, rate, walk)}
 
 
 def main():

@@ -13,7 +13,7 @@ from helpers import ROOT, X
 from test_demo import BASE, QUERY, random_bytes, table, write_idx, write_vecs
 
 FOLDER = ROOT / "bench" / "retrieval"
-NAMES = ("sets", "neighbours", "pareto", "report", "timing", "contenders", "experiment", "run")
+NAMES = ("sets", "neighbours", "pareto", "report", "timing", "contenders", "experiment", "run", "libraries")
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +179,24 @@ def test_tables_compare_the_fastest_of_both_sides(retrieval):
     assert "| peer | C1 | 250 | 900 |  |  | nprobe=0.95 |  | 1.0 | 8 |" in text
 
 
+def test_speeds_are_given_as_shares_of_our_fastest_search(retrieval):
+    rows = [row("ours", "A", 0.96, 1000, 400), row("ours", "D", 0.96, 500, 800), row("peer", "B", 0.97, 400, 600),
+            row("peer", "C", 0.9, 9000, 9000), row("peer", "E", 0.995, 100, 100)]
+    lines = retrieval.report.share_table(rows, [0.95, 0.99]).splitlines()
+    assert lines[0] == "|  | family | s, chi2, 0.95 | s, chi2, 0.99 |"
+    # nobody of ours reaches 0.99, and C not even 0.95
+    assert lines[2:] == [
+        "| ours | A | 1.00 (0.50) |  |", "| ours | D | 0.50 (1.00) |  |", "| peer | B | 0.40 (0.75) |  |",
+        "| peer | E | 0.10 (0.12) |  |", ""]
+
+
+def test_the_fastest_settings_beyond_the_targets_are_timed_again(retrieval):
+    rows = [row("ours", "A", 0.951, 1000, 400), row("ours", "A", 0.955, 500, 600), row("ours", "A", 0.97, 700, 500),
+            row("ours", "A", 0.99, 50, 50), row("peer", "B", 0.94, 900, 900)]
+    # 0.951 may be less with more queries; at 0.99 there is nothing beyond the target
+    assert [r["recall_at_10"] for r in retrieval.report.finalists(rows, [0.95, 0.99])] == [0.97, 0.955, 0.99]
+
+
 def test_tables_are_put_between_marks(retrieval, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{retrieval.report.BEGIN}old\n{retrieval.report.END}after\n")
@@ -196,6 +214,9 @@ def test_tables_are_put_between_marks(retrieval, tmp_path):
     (["--limit", "-5"], "positive"),
     (["--recall", "2"], "up to 1"),
     (["--k", "10,x"], "list of numbers"),
+    (["--turns", "-1"], "--turns and --busy take no negative numbers"),
+    (["--busy", "-1"], "--turns and --busy take no negative numbers"),
+    (["--turn-queries", "0"], "--turn-queries, --limit and --threads take positive numbers"),
     (["--markdown", "/nowhere/page.md"], "cannot read /nowhere/page.md"),
 ])
 def test_arguments_are_checked_before_anything_is_measured(retrieval, capsys, arguments, said):
@@ -247,15 +268,48 @@ def test_the_grid_is_left_where_recall_is_enough(retrieval, monkeypatch):
     assert points == [(1, 8), (2, 4), (2, 8), (4, 2), (4, 4)]
 
 
-@pytest.mark.parametrize("kernel", ["chi2", "intersection", "js", "gaussian(gamma=2)"])
+def test_in_a_turn_each_query_is_searched_once_in_a_batch_and_once_alone(retrieval):
+    class Counter(Shelf):
+        def search(self, queries, k):
+            self.asked.append((len(queries), k))
+            return super().search(queries, k)
+
+    shelf, visited = Counter(), []
+    retrieval.timing.revisit(
+        shelf, {"ranks_itself": False}, np.zeros((300, 1)), 10, [(4, 2)],
+        lambda labels, point: visited.append((labels, point)), 1)
+    assert shelf.asked == [(4, 2), (300, 20), *[(1, 20)] * 300]  # configured, then searched
+    (labels, point), = visited
+    np.testing.assert_array_equal(labels[:, :8], np.tile(np.arange(8), (300, 1)))
+    assert (point["k"], point["effort"], point["factor"]) == (10, 4, 2) and min(point["batch_s"], point["single_s"]) > 0
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "intersection", "js", "gaussian(gamma=2)", "linear"])
 def test_strings_of_ours_are_understood(retrieval, kernel):
     import faiss
     import faiss_ext  # noqa: F401
 
     n, d = 2000, 64
-    for contender in retrieval.contenders.ours(kernel, n, 3 * d if kernel != "gaussian(gamma=2)" else d, "u8"):
+    map_dims = 3 * d if retrieval.contenders.explicit_map(kernel) else d
+    ours = retrieval.contenders.ours(kernel, n, map_dims, "u8")
+    assert len({contender["name"] for contender in ours}) == len(ours)
+    for contender in ours:
         assert faiss.index_factory(d, contender["string"]).d == d
         assert contender["efforts"] == sorted(contender["efforts"], key=lambda v: v or 0)
+
+
+def test_matrices_of_our_indexes_are_not_compared_in_each_search(retrieval, tmp_path):
+    import faiss
+
+    contender = next(c for c in retrieval.contenders.ours("chi2", 400, 192, "u8") if "KIVF" in c["name"])
+    built, read = (retrieval.libraries.FaissExt(contender, 1) for _ in range(2))
+    built.build(X[:400])
+    built.save(str(tmp_path / "index"))
+    read.load(str(tmp_path / "index"), X[:400])
+    read.configure(2, 3)
+    transformed = faiss.downcast_index(read.index.base_index)
+    assert not transformed.verify_chain
+    assert read.index.k_factor == 3 and faiss.downcast_index(transformed.index).nprobe == 2
 
 
 # ------------------------------------------------------------ the whole of it
@@ -301,7 +355,8 @@ def test_a_quick_run(environment, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- retrieval: begin -->\n<!-- retrieval: end -->\n")
     command = [
-        sys.executable, FOLDER / "run.py", "--quick", "--out", "out", "--only", "AHK256|KIVF.*M=64", "--markdown", page]
+        sys.executable, FOLDER / "run.py", "--quick", "--out", "out", "--only", "AHK256|KIVF.*M=64", "--markdown", page,
+        "--turns", "1", "--busy", "1"]
     result = subprocess.run(
         list(map(str, command)), cwd=tmp_path, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert result.returncode == 0, result.stderr
