@@ -82,7 +82,14 @@ if(FAISS_EXT_BUILD_PYTHON)
       "symbols, as the wheels of faiss-cpu before 1.14.2 do: nothing can be "
       "linked with it. Install a newer one: pip install -U faiss-cpu")
   endif()
-  if(faiss_library AND NOT faiss_library STREQUAL "${faiss_module_library}")
+  if(CMAKE_CROSSCOMPILING) # the module only tells the version and SWIG's types
+    if(NOT faiss_library)
+      message(FATAL_ERROR "To compile for ${CMAKE_SYSTEM_PROCESSOR}, give the "
+        "libfaiss.so of its faiss-cpu, in version ${faiss_module_version}, with "
+        "-DFAISS_EXT_FAISS_LIBRARY=...")
+    endif()
+    set(faiss_module_library ${faiss_library})
+  elseif(faiss_library AND NOT faiss_library STREQUAL "${faiss_module_library}")
     message(FATAL_ERROR "FAISS_EXT_FAISS_LIBRARY is "
       "${FAISS_EXT_FAISS_LIBRARY}, but that is not the FAISS which the faiss "
       "module of ${Python3_EXECUTABLE} (${faiss_module_package}) uses; leave it "

