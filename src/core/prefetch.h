@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace faiss_ext {
 
@@ -14,14 +15,15 @@ namespace faiss_ext {
  * bytes (Zen 4).
  */
 inline void prefetch_row(const void* data, size_t bytes) {
-    constexpr size_t cache_line = 64;
+    constexpr uintptr_t cache_line = 64;
     constexpr int is_read = 0, second_level = 2;
-    const char* begin = static_cast<const char*>(data);
-    for (size_t i = 0; i < bytes; i += cache_line) {
-        __builtin_prefetch(begin + i, is_read, second_level);
-    }
+    const char* end = static_cast<const char*>(data) + bytes;
     // rows need not begin on a cache line
-    __builtin_prefetch(begin + bytes - 1, is_read, second_level);
+    auto* line = reinterpret_cast<const char*>(
+            reinterpret_cast<uintptr_t>(data) / cache_line * cache_line);
+    for (; line < end; line += cache_line) {
+        __builtin_prefetch(line, is_read, second_level);
+    }
 }
 
 /// Prefetches the beginning of memory that will be read sequentially; the

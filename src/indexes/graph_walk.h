@@ -54,11 +54,24 @@ class VisitedMarks {
         }
     }
 
-    /// Marks the vertex; returns true if it was not marked.
-    bool set(int32_t vertex) {
-        const bool is_new = marks[vertex] != epoch;
+    void set(int32_t vertex) {
         marks[vertex] = epoch;
-        return is_new;
+    }
+
+    /// Marks vertices, up to the first -1. Writes the ones that were not marked
+    /// and returns their number. `added` has room for all vertices.
+    size_t set_all(std::span<const int32_t> vertices, int32_t* added) {
+        // for all the compiler knows, a mark may overwrite a member
+        uint8_t* const all = marks.data();
+        const uint8_t mark = epoch;
+        size_t num_added = 0;
+        for (size_t i = 0; i < vertices.size() && vertices[i] >= 0; i++) {
+            const int32_t vertex = vertices[i];
+            added[num_added] = vertex; // branchless: half are new
+            num_added += all[vertex] != mark;
+            all[vertex] = mark;
+        }
+        return num_added;
     }
 
    private:
@@ -109,15 +122,9 @@ class Frontier {
     /// Inserts the vertex if it is among the best.
     void push(ScoredVertex v) {
         const uint64_t key = key_of(v);
-        if (keys.size() < capacity) {
-            keys.push_back(key);
-        } else if (capacity == 0 || key >= keys.back()) {
-            return;
+        if (!is_full() || (capacity > 0 && key < keys.back())) {
+            insert(key);
         }
-        const size_t last = keys.size() - 1, at = num_before(key, last);
-        std::copy_backward(&keys[at], &keys[last], &keys[last] + 1);
-        keys[at] = key;
-        first_open = std::min(first_open, at);
     }
 
     /// Returns whether one of the best `limit` vertices is open.
@@ -148,6 +155,18 @@ class Frontier {
                                     : v.score);
         const uint32_t ordered = bits & sign ? ~bits : bits ^ sign;
         return uint64_t(ordered) << 32 | (uint32_t(v.id) ^ tie_mask) << 1;
+    }
+
+    /// Inserts a key that is among the best. It is not inlined: most vertices
+    /// are not among them, and the loop that rejects these stays small.
+    [[gnu::noinline]] void insert(uint64_t key) {
+        if (!is_full()) {
+            keys.push_back(key);
+        }
+        const size_t last = keys.size() - 1, at = num_before(key, last);
+        std::copy_backward(&keys[at], &keys[last], &keys[last] + 1);
+        keys[at] = key;
+        first_open = std::min(first_open, at);
     }
 
     /// Returns how many of the first n keys come before `key`. The bisection
@@ -260,10 +279,7 @@ class GraphWalk {
         for (int32_t vertex : open) {
             const auto links = link_places(hnsw, vertex, level);
             ids.resize(std::max(ids.size(), num_ids + links.size()));
-            for (size_t i = 0; i < links.size() && links[i] >= 0; i++) {
-                ids[num_ids] = links[i]; // branchless: half are new
-                num_ids += visited.set(links[i]);
-            }
+            num_ids += visited.set_all(links, ids.data() + num_ids);
         }
     }
 
