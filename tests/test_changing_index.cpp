@@ -134,6 +134,7 @@ struct Row {
 const std::vector<Row> rows_ = {
         {"KFlat(chi2)", true},
         {"KFlat(chi2,store=u8)", false},
+        {"KFlat(chi2,store=i8)", false},
         {"KFlat(chi2,store=sparse)", false},
         {"SIK64(gaussian),BFlat,Refine(KFlat(chi2,store=sparse))", false},
         {"SIK64(gaussian),BFlat", false},

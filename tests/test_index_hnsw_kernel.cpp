@@ -236,6 +236,7 @@ INSTANTIATE_TEST_SUITE_P(
                         "KFlat(gaussian(gamma=1))",
                         "KFlat(chi2)",
                         "KFlat(chi2,store=u8)",
+                        "KFlat(gaussian(gamma=1),store=i8)",
                         "KFlat(laplacian(gamma=1),store=f16)"),
                 testing::Values(
                         faiss::METRIC_L2,

@@ -222,6 +222,7 @@ TEST(Mapped, FindTheSame) {
           "KFlat(gaussian)"s,
           "KFlat(linear,store=f16)"s,
           "KFlat(chi2,store=u8)"s,
+          "KFlat(linear,store=i8)"s,
           "KFlat(chi2,store=sparse)"s,
           "IDMap2,KFlat(jaccard,store=sparse)"s,
           "CWS64,BFlat,Refine(KFlat(jaccard,store=sparse))"s,
@@ -394,6 +395,7 @@ TEST(Mapped, MergedIntoOthers) {
          {sik + ",BFlat",
           sik + ",AFlat",
           "KFlat(chi2,store=u8)"s,
+          "KFlat(linear,store=i8)"s,
           "KFlat(chi2,store=sparse)"s,
           "KIVF4(M=8)"s}) {
         SCOPED_TRACE(string);

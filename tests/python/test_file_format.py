@@ -161,8 +161,10 @@ STRINGS = [
     "BSIK16(8x8,m=2),BFlat", "BSIK16(8x8,w=dense,shuffle=1),BFlat", "SH16,BFlat", "CWS16,BFlat",
     "RHBE16,BFlat", "RHBE16(rot=itq),AFlat", "RHBE16(proj=bilinear,shape=8x8),BPerm(M=3)", "AHK16(js),AFlat",
     "AHK16(chi2,rot=pca,norm=l1),BPerm(eps=1)", "KLSH16(expchi2,p=40),BFlat", "KLSH16(hellinger,p=40,rank=8,draw=gauss),BFlat",
-    "KFlat(poly(degree=2))", "KFlat(sum(0.3*chi2,product(linear,gaussian)))", "RFF8(gaussian,proj=bilinear),Flat", "SIK13(gaussian),BFlat", "KFlat(normalized(poly))", "KFlat(exponential(cosine,scale=2))", "KFlat(intersection,store=u8)",
-    "KFlat(linear,store=f16)", "KFlat(chi2,store=sparse)", "IDMap,KFlat(chi2)", "IDMap2,SIK16(gaussian),BFlat", "KPCA4(chi2,p=20),KIVF4",
+    "KFlat(poly(degree=2))", "KFlat(sum(0.3*chi2,product(linear,gaussian)))", "RFF8(gaussian,proj=bilinear),Flat",
+    "SIK13(gaussian),BFlat", "KFlat(normalized(poly))", "KFlat(exponential(cosine,scale=2))", "KFlat(intersection,store=u8)",
+    "KFlat(linear,store=f16)", "KFlat(linear,store=i8)", "KFlat(chi2,store=sparse)", "IDMap,KFlat(chi2)",
+    "IDMap2,SIK16(gaussian),BFlat", "KPCA4(chi2,p=20),KIVF4",
     "RFF8(gaussian),KIVF2(M=4,residual=0),Refine(KFlat(gaussian))", "PCA4,L2norm,KFlat(linear)",
     "HKM1(chi2),PCAR8,Flat", "HNSW4,KFlat(chi2)", "SIK16(gaussian),BFlat,RFlat", "Flat,Refine(KFlat(chi2))",
     "Concurrent,KFlat(linear)"]
