@@ -84,6 +84,10 @@ def ours(kernel, n, map_dims, store):
         found.append(contender(f"{front},IVF{many},PQ{parts}x4fs,{refine}", family, **lists))
     graph = {"parameter": "efSearch", "efforts": EF, "effort_is_candidates": True, **common}
     found.append(contender(f"HNSW32,KFlat({kernel})", "HNSW,KFlat", **graph))
+    front = _fronts(kernel, min(64, p))[0]
+    found.append(contender(
+        f"{front},HNSW16,KFlat(linear,store=i8),{refine}", "map,HNSW,KFlat of bytes,Refine",
+        **{**graph, "factors": PQ_FACTORS}))
     return found
 
 

@@ -311,7 +311,10 @@ class Recommendation:
     threads: int
     make: Callable[[int], _AnyIndex | _AnyBinaryIndex]
     packed: bool
+    single_queries_per_second: float | None
     packed: bool
+    @property
+    def fastest_single(self) -> str | None: ...
     @property
     def as_fast(self) -> list[str]: ...
     def build(self, x: ArrayLike) -> _AnyIndex | _AnyBinaryIndex: ...
@@ -337,6 +340,7 @@ class Recommendation:
         threads: int,
         make: Callable[[int], faiss.Index | faiss.IndexBinary],
         packed: bool = ...,
+        single_queries_per_second: float | None = ...,
     ) -> None: ...
 
 class ShardedIndex:

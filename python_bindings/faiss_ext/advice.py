@@ -8,6 +8,7 @@ import math
 import numbers
 import operator
 import os
+import re
 from typing import Any, Callable, NamedTuple
 
 import faiss
@@ -29,6 +30,7 @@ SMALL = 2000  # with fewer vectors, only the exact scan is considered
 TRAINING = 20_000  # sparse vectors that train a kernel, at most
 GROWTH = 4  # ratio of the two sizes that are measured
 REPEATED_S = 0.05  # a search is repeated for this long
+SINGLE = 50  # queries that are searched for one by one, at most
 
 
 # ------------------------------------------------------------ candidates
@@ -69,7 +71,8 @@ def lists_for(n):
 
 def reduced(front, dims):
     """The PCA in front of lists, and the parameters of the lists: one code
-    for each of up to 64 components, or for every two of up to 128."""
+    for each of up to 64 components, or for every two of up to 128. The first
+    PCA also suits graphs."""
     few, many = min(64, dims), min(128, dims)
     return [(f"{front}PCAR{few}", f"(M={few})"), (f"{front}PCAR{many}", "")]
 
@@ -148,6 +151,9 @@ def string_candidates(kernel, d, stores, nlist):
             f"KLSH256({name})"]
         scores = []
     found += [f"{m},{lists}{parts}{again}" for m, parts in maps]
+    few, _ = maps[0]
+    if few != pca:  # mapping takes longer than a walk
+        found.append(f"{few},HNSW16,KFlat(linear,store=i8){again}")
     found.append(f"HNSW32,{rows}")
     found += [f"{c},BFlat{again}" for c in codes]
     # codes only, without the exact vectors
@@ -319,6 +325,21 @@ def searching(index, truth):
                  faiss.omp_get_max_threads())
 
 
+def searching_singly(index, truth):
+    """A Timer of searches for one query each."""
+    queries = [truth.queries[i:i + 1] for i in range(single_queries(truth))]
+
+    def search():
+        for query in queries:
+            index.search(query, truth.k)
+
+    return Timer(search, faiss.omp_get_max_threads())
+
+
+def single_queries(truth):
+    return min(SINGLE, truth.queries.shape[0])
+
+
 def recall_of(index, truth):
     return truth.recall(index.search(truth.queries, truth.k)[1])
 
@@ -384,6 +405,9 @@ class Tried:
     usual_queries_per_second : float
         The speed that half of these searches reach. It is far lower if other
         programs keep the machine busy.
+    single_queries_per_second : float or None
+        The speed of searches for one query each, if the index keeps all
+        limits. Otherwise it is not measured.
     bytes_per_vector : float
         The size of the index's file per vector, including what was learnt in
         training. If the kernel is a function, the learnt part is unknown and
@@ -402,6 +426,7 @@ class Tried:
     bytes_per_vector: float
     build_seconds: float
     fits: bool
+    single_queries_per_second: "float | None" = None
 
 
 def scans(index):
@@ -409,47 +434,16 @@ def scans(index):
     return set(index_parameters(index)) <= {"k_factor"}
 
 
-class Contender:
-    """A candidate that is built and tuned, and timed in turns with others.
+class Searches:
+    """Searches of a contender, which are timed in turns with another one's.
 
-    sample and small are pairs (vectors, truth). candidate is built on sample,
-    smaller on small. Without a truth of small, nothing is extrapolated.
+    timers has the search among the sample. If its speed is extrapolated by
+    `factor`, the search among the smaller sample follows.
     """
 
-    def __init__(self, candidate, smaller, n, sample, small, recall):
-        x, truth = sample
-        large = build(candidate, x)
-        choices = tuned(large.index, truth)
-        enough = [c for c in choices if c[1] >= recall] or choices[-1:]
-        self.queries, self.scans = truth.queries.shape[0], scans(large.index)
-        self.factor = 1 if small[1] is None else n / x.shape[0]
-        self.timers = [searching(large.index, truth)]
-        if self.factor == 1:
-            settings = enough[0][0]
-            set_all(large.index, settings)
-            found = recall_of(large.index, truth)
-            learnt, seconds = large.learnt_bytes, large.seconds
-        else:
-            fewer = build(smaller, small[0])
-            for settings, _ in enough:
-                set_all(large.index, settings)
-                set_all(fewer.index, settings)
-                found = recall_of(large.index, truth)
-                loss = recall_of(fewer.index, small[1]) - found
-                loss *= math.log(self.factor) / math.log(GROWTH)
-                found = min(max(found - max(loss, 0), 0), 1)
-                if found >= recall:
-                    break
-            self.timers.append(searching(fewer.index, small[1]))
-            # a part of it, such as centroids of lists, may grow with n
-            slope = max(0, (large.learnt_bytes - fewer.learnt_bytes)
-                        / (x.shape[0] - small[0].shape[0]))
-            learnt = large.learnt_bytes + slope * (n - x.shape[0])
-            seconds = extrapolated(
-                fewer.seconds, large.seconds, self.factor, self.scans)
-        self.tried = Tried(
-            candidate.string, settings, found, 0, 0,
-            large.bytes_per_vector + learnt / n, seconds, False)
+    def __init__(self, timers, queries, scans, factor):
+        self.timers, self.queries = timers, queries
+        self.scans, self.factor = scans, factor
 
     def speeds(self):
         """Queries per second among all vectors: of the fastest turn, and of
@@ -467,20 +461,79 @@ class Contender:
 
         Returns whether other programs disturbed the measurement.
         """
-        contenders = [self] if rival is None else [self, rival]
+        both = [self] if rival is None else [self, rival]
 
         def are_clear(timers):
             if rival is None:
                 return are_apart(self.timers[:1])
-            slower, faster = sorted(each.speeds() for each in contenders)
+            slower, faster = sorted(each.speeds() for each in both)
             return slower[0] < faster[1]
 
-        timers = [timer for each in contenders for timer in each.timers]
+        timers = [timer for each in both for timer in each.timers]
         take_turns(timers, REPEATED_S, are_clear)
-        for each in contenders:
-            (each.tried.queries_per_second,
-             each.tried.usual_queries_per_second) = each.speeds()
         return any(timer.is_disturbed for timer in timers)
+
+
+class Contender:
+    """A candidate that is built and tuned, and timed in turns with others.
+
+    sample and small are pairs (vectors, truth). candidate is built on sample,
+    smaller on small. Without a truth of small, nothing is extrapolated.
+    """
+
+    def __init__(self, candidate, smaller, n, sample, small, recall):
+        x, truth = sample
+        large = build(candidate, x)
+        choices = tuned(large.index, truth)
+        enough = [c for c in choices if c[1] >= recall] or choices[-1:]
+        factor = 1 if small[1] is None else n / x.shape[0]
+        is_scan = scans(large.index)
+        self.batch = Searches([searching(large.index, truth)],
+                              truth.queries.shape[0], is_scan, factor)
+        self.single = Searches([searching_singly(large.index, truth)],
+                               single_queries(truth), is_scan, factor)
+        if factor == 1:
+            settings = enough[0][0]
+            set_all(large.index, settings)
+            found = recall_of(large.index, truth)
+            learnt, seconds = large.learnt_bytes, large.seconds
+        else:
+            fewer = build(smaller, small[0])
+            for settings, _ in enough:
+                set_all(large.index, settings)
+                set_all(fewer.index, settings)
+                found = recall_of(large.index, truth)
+                loss = recall_of(fewer.index, small[1]) - found
+                loss *= math.log(factor) / math.log(GROWTH)
+                found = min(max(found - max(loss, 0), 0), 1)
+                if found >= recall:
+                    break
+            self.batch.timers.append(searching(fewer.index, small[1]))
+            self.single.timers.append(searching_singly(fewer.index, small[1]))
+            # a part of it, such as centroids of lists, may grow with n
+            slope = max(0, (large.learnt_bytes - fewer.learnt_bytes)
+                        / (x.shape[0] - small[0].shape[0]))
+            learnt = large.learnt_bytes + slope * (n - x.shape[0])
+            seconds = extrapolated(
+                fewer.seconds, large.seconds, factor, is_scan)
+        self.tried = Tried(
+            candidate.string, settings, found, 0, 0,
+            large.bytes_per_vector + learnt / n, seconds, False)
+
+    def take_turns(self, rival):
+        """Times batches of both. Returns whether other programs disturbed the
+        measurement."""
+        disturbed = self.batch.take_turns(rival and rival.batch)
+        for each in filter(None, (self, rival)):
+            (each.tried.queries_per_second,
+             each.tried.usual_queries_per_second) = each.batch.speeds()
+        return disturbed
+
+    def take_single_turns(self, rival):
+        """Times single queries of both."""
+        self.single.take_turns(rival and rival.single)
+        for each in filter(None, (self, rival)):
+            each.tried.single_queries_per_second = each.single.speeds()[0]
 
 
 # ---------------------------------------------------------- the advice
@@ -499,8 +552,10 @@ class Recommendation:
         Its search parameters by name.
     recall, queries_per_second, usual_queries_per_second : float
         Its recall and speed, as in Tried.
+    single_queries_per_second : float or None
+        Its speed for one query at a time, as in Tried.
     bytes_per_vector, build_seconds : float
-        Its size and build time, as in Tried. All five figures are measured, or
+        Its size and build time, as in Tried. All these figures are measured, or
         extrapolated if `extrapolated` is true.
     fits : bool
         Whether it keeps all limits.
@@ -553,6 +608,15 @@ class Recommendation:
     make: "Callable[[int], faiss.Index | faiss.IndexBinary]" = dataclasses.field(
         repr=False)
     packed: bool = False
+    single_queries_per_second: "float | None" = None
+
+    @property
+    def fastest_single(self) -> "str | None":
+        """The string of the fastest index for one query at a time, among those
+        within all limits. None if no index keeps them."""
+        timed = [(t.single_queries_per_second, t.string) for t in self.tried
+                 if t.single_queries_per_second]
+        return max(timed)[1] if timed else None
 
     @property
     def as_fast(self) -> "list[str]":
@@ -636,6 +700,13 @@ class Recommendation:
                 + (" Processor time, which is measured with one thread, tells "
                    "more (faiss.omp_set_num_threads(1))."
                    if threads > 1 else ""))
+        if self.fastest_single not in (None, self.string):
+            other = next(t for t in self.tried
+                         if t.string == self.fastest_single)
+            lines.append(
+                f"The fastest for one query at a time is {other.string}: "
+                f"{other.single_queries_per_second:,.0f} queries/s instead of "
+                f"{self.single_queries_per_second:,.0f}.")
         if self.as_fast:
             lines.append("Too close to tell which is faster: "
                          + "; ".join([self.string, *self.as_fast]))
@@ -830,6 +901,9 @@ def recommend(
     processor time is measured, so other programs hardly matter. If other
     programs keep the processors busy, only one thread is used.
 
+    Queries are searched for in a batch. Indexes that keep all limits are also
+    timed with one query at a time; `fastest_single` is the fastest one then.
+
     Examples
     --------
     >>> found = recommend(xb, "chi2", recall=0.95)
@@ -935,7 +1009,8 @@ def recommend(
                           for name, limit in costs.items()])
 
     tried, impossible = [], {}
-    rival, disturbed = None, False  # rival: the fastest one that fits so far
+    # the fastest ones that fit so far, for batches and for single queries
+    rival, single_rival, disturbed = None, None, False
     sizes = n if is_measured else whole.shape[0], part.shape[0], n
     with (one_thread_if_busy() as threads, contextlib.closing(bar(
             list(zip(*map(candidates, sizes))), "recommend", progress)) as todo):
@@ -956,6 +1031,12 @@ def recommend(
             if found.fits and (rival is None or found.queries_per_second
                                > rival.tried.queries_per_second):
                 rival = contender
+            if found.fits:
+                contender.take_single_turns(single_rival)
+                if single_rival is None or (
+                        found.single_queries_per_second
+                        > single_rival.tried.single_queries_per_second):
+                    single_rival = contender
     tried.sort(key=lambda pair: -pair[0].queries_per_second)
     good = [pair for pair in tried if pair[0].fits]
     best, final = good[0] if good else min(

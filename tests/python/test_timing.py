@@ -116,8 +116,7 @@ def test_an_unknown_load_is_none(monkeypatch):
 def contender(now, seconds, threads=4):
     """A Contender of advice.py that is built already, and whose search takes so long."""
     made = advice.Contender.__new__(advice.Contender)
-    made.queries, made.scans, made.factor = 100, True, 1
-    made.timers = timers_of(now, [seconds], threads)
+    made.batch = advice.Searches(timers_of(now, [seconds], threads), 100, True, 1)
     made.tried = advice.Tried("", {}, 1.0, 0, 0, 1, 1, True)
     return made
 
@@ -144,6 +143,16 @@ def test_a_recommendation_says_that_it_cannot_tell(clocks):
     text = str(found)
     assert f"{found.usual_queries_per_second:,.0f} to {found.queries_per_second:,.0f} queries/s" in text
     assert f"Too close to tell which is faster: {found.string}; {tried[1].string}" in text
+
+
+def test_a_recommendation_names_the_fastest_index_for_one_query_at_a_time():
+    lists, graph = tried = [advice.Tried(string, {}, 1.0, speed, speed, 1, 1, True, single) for string, speed, single in (
+        ("KIVF4", 9.0, 3.0), ("HNSW8,KFlat(linear)", 8.0, 4.0))]
+    found = advice.Recommendation(
+        **vars(lists), tried=tried, disturbed=False, impossible={}, limits={"recall": 0.9}, n=9, extrapolated=False,
+        sample_size=9, k=3, d=64, threads=1, make=None)
+    assert found.string == lists.string and found.fastest_single == graph.string
+    assert f"The fastest for one query at a time is {graph.string}: 4 queries/s instead of 3." in str(found)
 
 
 def test_calls_are_prepared_before_the_clock_starts(clocks):
