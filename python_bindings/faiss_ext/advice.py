@@ -8,7 +8,6 @@ import math
 import numbers
 import operator
 import os
-import re
 from typing import Any, Callable, NamedTuple
 
 import faiss
