@@ -3,17 +3,19 @@
 # Runs FAISS's own Python tests with classes of faiss_ext in place of FAISS's
 # (listed in tests/conformance/faiss_with_ours.py).
 #
-#   scripts/faiss_conformance.sh SOURCE
+#   scripts/faiss_conformance.sh [--installed] SOURCE
 #   scripts/faiss_conformance.sh --import SOURCE [FILE...]
 #
 # SOURCE is a source tree of the FAISS version that faiss_ext is built with.
-# tests/conformance/differences.txt lists the expected differences for FAISS
-# 1.7.3, with their reasons.
+# tests/conformance/differences.txt lists the expected differences, with their
+# reasons. differences-1.15.txt lists those that came with FAISS 1.15.
 #
-#   --import   runs FAISS's Python tests, or the given files, unchanged, with and
-#              without `import faiss_ext`, and fails if outcomes differ. Builds
-#              nothing: PYTHON must name an interpreter with faiss_ext and pytest,
-#              for example one with faiss-cpu and the wheel of build_wheel.sh.
+#   --installed   builds nothing: PYTHON must name an interpreter with faiss_ext and
+#                 pytest, for example one with faiss-cpu and the wheel of
+#                 build_wheel.sh. Its FAISS must have the version of SOURCE
+#   --import      also builds nothing. Runs FAISS's Python tests, or the given files,
+#                 unchanged, with and without `import faiss_ext`, and fails if
+#                 outcomes differ
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -22,6 +24,11 @@ source scripts/common.sh
 
 if [[ "${1-}" == --import ]] && (($# > 1)); then
     exec "${PYTHON:-python3}" tests/conformance/same_outcomes.py "$2/tests" "${@:3}"
+fi
+installed=0
+if [[ "${1-}" == --installed ]]; then
+    installed=1
+    shift
 fi
 if (($# != 1)) || [[ "$1" == --help || "$1" == -h ]]; then
     print_usage
@@ -33,18 +40,25 @@ if [[ ! -r "$tests/test_index.py" ]]; then
     exit 1
 fi
 
-install_deps build test
-find_tools
-configure build -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON"
-"$CMAKE" --build build --parallel "$(build_jobs)" --target faiss_ext_python
+conformance="$PWD/tests/conformance"
+export PYTHONPATH="$conformance${PYTHONPATH:+:$PYTHONPATH}"
+if ((!installed)); then
+    install_deps build test
+    find_tools
+    configure build -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON"
+    "$CMAKE" --build build --parallel "$(build_jobs)" --target faiss_ext_python
+    PYTHONPATH="$PWD/build/python:$PYTHONPATH"
+fi
 
 files=()
 for name in binary_factory binary_hashindex binary_io factory index index_binary \
     index_composite io merge_index meta_index referenced_objects refine search_params; do
     [[ ! -e "$tests/test_$name.py" ]] || files+=("test_$name.py")
 done
-conformance="$PWD/tests/conformance"
-export PYTHONPATH="$PWD/build/python:$conformance${PYTHONPATH:+:$PYTHONPATH}"
+differences=("$conformance/differences.txt")
+if is_at_least 1.15.0 "$(cd / && "${PYTHON:-python3}" -c 'import faiss; print(faiss.__version__)')"; then
+    differences+=("$conformance/differences-1.15.txt")
+fi
 cd "$tests"
-"$PYTHON" -m pytest -q --rootdir . -p no:cacheprovider -p no:warnings -p faiss_with_ours \
-    --differences "$conformance/differences.txt" "${files[@]}"
+"${PYTHON:-python3}" -m pytest -q --rootdir . -p no:cacheprovider -p no:warnings -p faiss_with_ours \
+    "${differences[@]/#/--differences=}" "${files[@]}"

@@ -6,15 +6,16 @@
 IndexFlat, IndexFlatL2 and IndexFlatIP become IndexFlatKernel with the linear kernel, whose distance is that of L2;
 IndexHNSWFlat becomes IndexHNSWKernel over it; IndexBinaryFlat becomes IndexBinaryFlatSIMD and IndexBinaryIVF
 IndexBinaryIVFSIMD; IndexRefineFlat and IndexRefine become IndexRefineKernel; strings with Flat name KFlat(linear).
-Functions for files, copies and strings are those of faiss_ext, which take FAISS's objects as well. A test that the file of
-differences lists, with the reason, has to fail, or may, where its name ends with a question mark.
+Functions for files, copies and strings are those of faiss_ext, which take FAISS's objects as well. A test that a file of
+differences lists, with the reason, has to fail, or may, where its name ends with a question mark. --differences can be repeated.
 """
 
+
+from pathlib import Path
 
 import faiss
 import faiss_ext
 import pytest
-
 
 
 class IndexFlat(faiss_ext.IndexFlatKernel):
@@ -70,16 +71,16 @@ faiss.IndexBinaryIVF = faiss_ext.IndexBinaryIVFSIMD
 
 
 def pytest_addoption(parser):
-    parser.addoption("--differences", help="file of tests that have to fail, or (with ?) may: name, two spaces, reason")
+    parser.addoption("--differences", action="append", help="file of tests that have to fail, or (with ?) may: name, two spaces, reason")
 
 
 def pytest_collection_modifyitems(config, items):
     expected = {}
-    with open(config.getoption("--differences")) as f:
-        for line in f:
-            if line.strip() and not line.startswith("#"):
-                name, reason = line.strip().split("  ", 1)
-                expected[name] = reason.strip()
+    for file in config.getoption("--differences"):
+        for line in Path(file).read_text().splitlines():
+            if line and not line.startswith("#"):
+                name, reason = line.split("  ", 1)
+                expected[name] = reason
     for item in items:
         name = item.nodeid.rsplit("/", 1)[-1]
         for listed, strict in ((name, True), (name + "?", False)):
