@@ -5,16 +5,20 @@
 #
 #   scripts/test_matrix.sh [OPTION...] [ROW...]
 #
-# Rows (default: all of them):
+# Rows (default: all of them but forky):
 #   bookworm   Debian 12 with its packages, in a new minimal system (needs root);
 #              also makes, installs and tests the packages of build_deb.sh
 #   trixie     the same for Debian 13
+#   forky      the same for Debian testing, which changes every day
 #   wheel      faiss-cpu from PyPI: the wheel of build_wheel.sh in a clean
-#              environment, and the C++ tests with the wheel's libfaiss.so
+#              environment, and the C++ tests with the wheel's libfaiss.so; also
+#              FAISS's own tests (faiss_conformance.sh) if DIR has those of 1.15
 #   source     a FAISS that was built from source and installed
 #
 # Options:
 #   --faiss-include DIR    FAISS's headers, for wheel: see build_wheel.sh
+#   --wheel-python PYTHON  another interpreter, for wheel, in which the code of
+#                          README.md runs; can be repeated
 #   --faiss-prefix DIR     prefix where FAISS was installed, for source
 #   --faiss-python PYTHON  an interpreter with that faiss module and the packages
 #                          that the tests need
@@ -34,17 +38,18 @@ fail() {
 }
 
 include='' prefix='' python='' swig='' out=''
-rows=()
+rows=() wheel_pythons=()
 while (($# > 0)); do
     case "$1" in
         --help | -h)
             print_usage
             exit
             ;;
-        --faiss-include | --faiss-prefix | --faiss-python | --swig | --out)
+        --faiss-include | --wheel-python | --faiss-prefix | --faiss-python | --swig | --out)
             (($# > 1)) || fail "$1 needs a value"
             case "$1" in
                 --faiss-include) include="$2" ;;
+                --wheel-python) wheel_pythons+=("$2") ;;
                 --faiss-prefix) prefix="$2" ;;
                 --faiss-python) python="$2" ;;
                 --swig) swig="$2" ;;
@@ -52,7 +57,7 @@ while (($# > 0)); do
             esac
             shift 2
             ;;
-        bookworm | trixie | wheel | source)
+        bookworm | trixie | forky | wheel | source)
             rows+=("$1")
             shift
             ;;
@@ -61,7 +66,8 @@ while (($# > 0)); do
 done
 ((${#rows[@]} > 0)) || rows=(bookworm trixie wheel source)
 if [[ " ${rows[*]} " == *" wheel "* ]]; then
-    [[ -n "$include" ]] || fail "the row wheel needs --faiss-include"
+    [[ -d "$include" ]] || fail "the row wheel needs --faiss-include with a folder"
+    include="$(cd "$include" && pwd)"
 fi
 if [[ " ${rows[*]} " == *" source "* ]]; then
     [[ -n "$prefix" && -n "$python" ]] ||
@@ -86,7 +92,7 @@ facts() {
 
 # debian SUITE: a minimal system in a folder of its own, and test.sh there.
 debian() {
-    local suite="$1" root sources mirror
+    local suite="$1" root sources mirror script=/usr/share/debootstrap/scripts
     ((EUID == 0)) || fail "the row $suite needs root"
     install_deps matrix
     root="$(mktemp -d "/var/tmp/faiss_ext-$suite.XXXXXX")"
@@ -97,8 +103,10 @@ debian() {
     [[ -e "$sources" ]] || sources=/etc/apt/sources.list
     mirror="$(sed -nE 's/^URIs: *([^ ]+).*/\1/p
         s/^deb +(\[[^]]*\] +)?([^ ]+).*/\2/p' "$sources" | head -n 1)"
+    script+="/$suite"
+    [[ -e "$script" ]] || script="${script%/*}/sid" # a suite newer than debootstrap
     debootstrap --variant=minbase --include=ca-certificates,git,sudo \
-        "$suite" "$root" "$mirror"
+        "$suite" "$root" "$mirror" "$script"
     # the host's way to the packages
     rm -f "$root/etc/apt/sources.list"
     sed "s/$(. /etc/os-release && echo "$VERSION_CODENAME")/$suite/g" "$sources" \
@@ -122,6 +130,7 @@ debian() {
 
 bookworm() { debian bookworm; }
 trixie() { debian trixie; }
+forky() { debian forky; }
 
 # the tests' own needs, for an environment of its own
 test_packages=(pytest pytest-xdist "hypothesis<7" scikit-learn scipy
@@ -143,13 +152,23 @@ python_tests() {
 wheel() {
     install_deps wheel test
     find_cmake
-    local environment="$matrix/wheel-environment" library
+    local environment="$matrix/wheel-environment" library other
     rm -rf "$environment" "$matrix/wheel"
     "$FAISS_EXT_ROOT/scripts/build_wheel.sh" --faiss-include "$include" \
         --out "$matrix/wheel"
     python3 -m venv "$environment"
     "$environment/bin/python" -m pip --disable-pip-version-check -q install \
         "$matrix"/wheel/*.whl "${test_packages[@]}"
+    for other in "${wheel_pythons[@]}"; do
+        "$other" -m venv --clear "$environment-other"
+        "$environment-other/bin/python" -m pip --disable-pip-version-check -q install \
+            "$matrix"/wheel/*.whl scikit-learn
+        "$environment-other/bin/python" "$FAISS_EXT_ROOT/scripts/run_page.py" "$FAISS_EXT_ROOT/README.md"
+    done
+    if [[ -r "$include/tests/test_index.py" ]] && is_at_least 1.15.0 "$(header_version "$include")"; then
+        PYTHON="$environment/bin/python" \
+            "$FAISS_EXT_ROOT/scripts/faiss_conformance.sh" --installed "$include"
+    fi
     # (without what builds the package anew)
     (cd "$matrix" && python_tests "$environment/bin/python" \
         --ignore="$FAISS_EXT_ROOT/tests/python/test_packaging.py" \
