@@ -212,6 +212,12 @@ esac
         assert named in said, said
 
 
+def test_compiling_for_another_processor_needs_its_faiss(tmp_path):
+    said = refusal(tmp_path, "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64")
+    for named in ("To compile for aarch64", f"in version {faiss.__version__}", "-DFAISS_EXT_FAISS_LIBRARY"):
+        assert named in said, said
+
+
 def test_the_demo_builds_what_an_installation_needs(tmp_path):
     """demo.sh configures; in place of building, ninja lists what it would run.
     What ``cmake --install`` copies and is not there yet must be made there."""
