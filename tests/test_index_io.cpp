@@ -853,7 +853,7 @@ TEST(Io, StringsAreRefusedBeforeNumbersAreDrawn) {
           "COUNT64,BFlat,Refine(KFlat(foo))",
           "IDMap,COUNT64",
           "PCA4,COUNT64",
-          "COUNT63,BFlat"}) {
+          "COUNT0,BFlat"}) {
         EXPECT_TRUE(throws([&] { make_empty(string); })) << string;
         EXPECT_TRUE(throws([&] { make_empty<IndexBinary>(string); })) << string;
         EXPECT_EQ(CountingHash::draws, 0) << string;

@@ -31,7 +31,7 @@ std::unique_ptr<KernelHash> make_hash(int d, const Token& part) {
     if (digits.empty() && is_whole) {
         at_bits.fail(
                 "expected the number of bits",
-                {"a positive number such as 512"});
+                {"a number from 1 to 67108864"});
     }
     // 2^26 bits are 8 MB a code
     const bool is_number = !digits.empty() && digits.size() <= 8 && is_whole;
