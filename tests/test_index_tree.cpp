@@ -30,7 +30,9 @@
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
 #include <faiss_ext/kernels/NormalizedKernel.h>
+#include <faiss_ext/kernels/SumKernel.h>
 
 #include "indexes/index_facts.h"
 #include "testing.h"
@@ -579,8 +581,12 @@ TEST(IndexTree, OnlyAFunctionHasNoString) {
     const IndexFlatKernel flat(d, CallbackKernel(same));
     IndexFlatKernel normalized(d, NormalizedKernel(CallbackKernel(same)));
     const IndexHNSWKernel graph(&normalized);
+    SumKernel sum;
+    sum.add(LinearKernel());
+    sum.add(CallbackKernel(same));
+    const IndexFlatKernel of_sum(d, sum);
     for (const faiss::Index* index :
-         std::vector<const faiss::Index*>{&flat, &graph}) {
+         std::vector<const faiss::Index*>{&flat, &graph, &of_sum}) {
         EXPECT_TRUE(throws([&] { index_string(*index); }, "CallbackKernel"));
     }
     // the name in a string proves nothing

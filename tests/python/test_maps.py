@@ -129,7 +129,7 @@ def test_any_kernel_has_a_map():
     assert relative_error(gram(found), gram(expected)) < 1e-3
     np.testing.assert_array_equal(landmarks_of(maps[0]), landmarks_of(maps[1]))
     for name in faiss_ext.kernel_names():
-        argument = {"exponential": "(cosine,scale=1)", "normalized": "(poly)"}
+        argument = {"exponential": "(cosine,scale=1)", "normalized": "(poly)", "product": "(js,cosine)", "sum": "(chi2,0.5*gaussian)"}
         string = name + argument.get(name, "")
         map = kpca(4, string)
         assert np.isfinite(map.apply(QUERIES)).all()
