@@ -111,12 +111,13 @@ def measure(args, string, n):
         faiss_ext.set_index_parameter(index, "nprobe", setting[0])
 
     found = []
-    for factor, probes in itertools.product(FACTORS, PROBES):
-        set_parameters((probes, factor))
-        share = recall(index.search(queries, K)[1], expected)
-        if share >= RECALL:  # more lists take longer
-            found.append((probes, factor))
-            break
+    for factor in FACTORS:
+        for probes in PROBES:
+            set_parameters((probes, factor))
+            share = recall(index.search(queries, K)[1], expected)
+            if share >= RECALL:  # more lists take longer
+                found.append((probes, factor))
+                break
     if not found:
         return {"train_s": trained, "build_s": built, "recall": share}
     singles = [queries[i : i + 1] for i in range(QUERIES)]
@@ -127,9 +128,9 @@ def measure(args, string, n):
 
 
 def lists_for(n):
-    """Numbers of lists to try: powers of two from about 2 to 11 square roots of n."""
-    low = 2 ** round(np.log2(2.5 * np.sqrt(n)))
-    return [low, 2 * low, 4 * low]
+    """Numbers of lists to try: powers of two of about 1.25, 2.5 and 5 square roots of n."""
+    middle = 2 ** round(np.log2(2.5 * np.sqrt(n)))
+    return [middle // 2, middle, 2 * middle]
 
 
 def measured(args, kind, n, nlist):
