@@ -125,7 +125,7 @@ class Experiment:
             yield
             return
         job = self.folder / "walk.json"
-        job.write_text(json.dumps({"task": "walk", "bytes": megabytes << 20}))
+        job.write_text(json.dumps({"task": "walk", "bytes": megabytes << 20, "answer": os.devnull}))
         walker = subprocess.Popen([sys.executable, str(HERE / "worker.py"), str(job)], env=environment(1, True))
         try:
             yield
@@ -291,7 +291,8 @@ class Experiment:
         return {
             "set": self.data.name, "kernel": self.kernel, "n": len(self.data.base), "d": self.data.d,
             **{key: contender[key] for key in ("side", "library", "family")}, "contender": contender["name"],
-            "setting": ", ".join(settings), "effort": point["effort"], "factor": point["factor"], "k": point["k"], "threads": threads, "cores_busy": point["cores"],
+            "setting": ", ".join(settings), "effort": point["effort"], "factor": point["factor"], "k": point["k"],
+            "threads": threads, "cores_busy": point["cores"],
             "recall_at_10": point["recall_at_10"], "recall_at_100": point.get("recall_at_100", ""),
             "batch_queries_per_s": 1 / sum(parts["batch"]), "single_queries_per_s": 1 / sum(parts["single"]),
             "build_s": built.seconds, "bytes_per_vector": built.size / len(self.data.base),
