@@ -747,7 +747,7 @@ TEST(Strings, Bad) {
           {"BSIK64(-28x-28)", "'-28x-28'"},
           {"BSIK64(28x28,28x28)", "'28x28'"},
           {"BSIK64(m=1001)", "'1001' of m"},
-          {"BSIK63", "63"},
+          {"BSIK0", "0"},
           {"BSIK64(w=fast)", "structured, dense"},
           {"BSIK64(proj=dense)", "'proj'"},
           {"RHBE64(shape=28x28)", "'shape'"},

@@ -85,8 +85,8 @@ HashAndStorage::HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage)
             hash && storage, "the hash or the storage is null");
     FAISS_EXT_THROW_IF_NOT_FMT(
             padded_bits(hash->nbits) == storage->d,
-            "the hash makes codes of %zu bytes, but the storage takes codes of %d bits",
-            hash->code_size(),
+            "the hash makes codes of %zu bits, but the storage takes codes of %d bits",
+            8 * hash->code_size(),
             storage->d);
     FAISS_EXT_THROW_IF_NOT_FMT(
             distance_kind(storage) != DistanceKind::scaled,
