@@ -30,7 +30,7 @@ LIBC_SOURCE = Path(__file__).resolve().parent / "older_libc.c"
 def symbols(library):
     """The symbols of a library, each with its newest version within LIMITS:
     {name: (version, type)}. Newer symbols of C++ are left out, as libstdc++.a has
-    them. Those of C have their only version."""
+    them. Symbols of C have one version only."""
     lines = subprocess.run(["readelf", "-W", "--dyn-syms", library], check=True, capture_output=True, text=True).stdout
     found = {}
     for kind, section, name, version in re.findall(

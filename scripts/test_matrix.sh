@@ -12,7 +12,7 @@
 #   forky      the same for Debian testing, which changes every day
 #   wheel      faiss-cpu from PyPI: the wheel of build_wheel.sh in a clean
 #              environment, and the C++ tests with the wheel's libfaiss.so; also
-#              FAISS's own tests (faiss_conformance.sh) if DIR has those of 1.15
+#              FAISS's own tests (faiss_conformance.sh) if DIR has FAISS 1.15
 #   source     a FAISS that was built from source and installed
 #
 # Options:

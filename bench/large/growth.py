@@ -7,8 +7,8 @@
 The vectors are local descriptors of bytes (scripts/datasets.py), and copies of them: each copy adds normal noise of its own
 seed, rounded and clipped to 0 to 255. Queries are other descriptors. For each size and index, the fastest setting with
 enough recall counts, for single queries and for a batch, on one thread and in processor time. PYTHON has the newest FAISS
-and faiss_ext; without it, only KIVF is measured. Every index is built in a process of its own, and what it has measured is
-kept in the work folder. Prints Markdown.
+and faiss_ext; without it, only KIVF is measured. Every index is built and measured in a process of its own, whose results stay in
+the work folder. Prints Markdown.
 """
 
 import argparse

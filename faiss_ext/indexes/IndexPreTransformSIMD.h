@@ -15,7 +15,7 @@ namespace faiss_ext {
 struct PackedChain;
 
 /** A faster faiss::IndexPreTransform: transformations in front of an index,
- * such as those of `HKM1(chi2),PCAR64,...`.
+ * as in `HKM1(chi2),PCAR64,...`.
  *
  * A map and the matrices behind it are applied block by block, so that mapped
  * vectors, which are long, never leave the cache. Products are computed as in

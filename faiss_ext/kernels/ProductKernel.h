@@ -9,8 +9,8 @@ namespace faiss_ext {
  * if all of them are. String: `product(chi2,gaussian)`.
  *
  * Distances are computed from the distances of the kernels, without
- * cancellation between close vectors. If k(x, x) is below least_self_value,
- * where values lose digits, x must be 0.
+ * cancellation between close vectors. Values below least_self_value lose
+ * digits, so if k(x, x) is below it, x must be 0.
  */
 struct ProductKernel : CombinedKernel {
     ProductKernel() = default;

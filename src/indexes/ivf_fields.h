@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fields of a faiss::IndexIVF or IndexBinaryIVF, or of a class derived from one
-// of them. A patch release of FAISS has moved those of IndexIVF.
+// of them. A patch release of FAISS has moved the fields of IndexIVF.
 
 #pragma once
 

@@ -45,7 +45,7 @@ void project(
         float* y);
 
 /// Computes y[i] = <x, row ids[i] of the matrix>, whose rows of d components
-/// are not packed. Products are the same as those of project, bit for bit.
+/// are not packed. Products are the same as by project, bit for bit.
 void project_on_rows(
         const float* x,
         const float* matrix,
