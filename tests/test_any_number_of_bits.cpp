@@ -160,6 +160,24 @@ TEST(AnyNumberOfBits, AsymmetricDistances) {
     }
 }
 
+// Bits that no margin belongs to would count in distances.
+TEST(AnyNumberOfBits, OnesBeyondTheCodeAreRefused) {
+    const auto index = faiss_ext::index_binary_factory(d, "RHBE13,BFlat");
+    const Bytes good = {0xff, 0x1f}, bad = {0, 0, 0xff, 0x20};
+    index->add(1, good.data());
+    int32_t distance;
+    idx_t label;
+    EXPECT_TRUE(throws(
+            [&] { index->add(2, bad.data()); }, "add: code 1", "13 bits"));
+    EXPECT_TRUE(
+            throws([&] { index->search(1, &bad[2], 1, &distance, &label); },
+                   "search: code 0",
+                   "3 high bits"));
+    EXPECT_EQ(index->ntotal, 1);
+    index->search(1, good.data(), 1, &distance, &label);
+    EXPECT_EQ(std::pair(distance, label), std::pair(0, idx_t(0)));
+}
+
 TEST(AnyNumberOfBits, Strings) {
     EXPECT_EQ(filled("SIK300(gaussian),BFlat")->d, d);
     for (const std::string text :

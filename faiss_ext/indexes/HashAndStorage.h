@@ -59,8 +59,9 @@ struct HashAndStorage {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params) const;
 
-    /// Throws if the storage is not trained, or if n and codes do not match.
-    void check_codes(idx_t n, const void* codes, const char* where) const;
+    /// Throws if the storage is not trained, if n and codes do not match, or if
+    /// codes have ones beyond nbits.
+    void check_codes(idx_t n, const uint8_t* codes, const char* where) const;
 
     /// Throws if a part of the storage has another number of codes.
     void check_counts_inside() const;

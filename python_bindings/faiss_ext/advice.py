@@ -537,6 +537,10 @@ class Contender:
 
 # ---------------------------------------------------------- the advice
 
+def listed(parameters):
+    return ", ".join(f"{name}={value:g}" for name, value in parameters.items())
+
+
 @dataclasses.dataclass
 class Recommendation:
     """The result of recommend.
@@ -610,12 +614,13 @@ class Recommendation:
     single_queries_per_second: "float | None" = None
 
     @property
-    def fastest_single(self) -> "str | None":
-        """The string of the fastest index for one query at a time, among those
-        within all limits. None if no index keeps them."""
-        timed = [(t.single_queries_per_second, t.string) for t in self.tried
-                 if t.single_queries_per_second]
-        return max(timed)[1] if timed else None
+    def fastest_single(self) -> "Tried | None":
+        """The fastest index for one query at a time, with its string and
+        parameters, among the indexes within all limits. None if no index keeps
+        them."""
+        timed = [t for t in self.tried if t.single_queries_per_second]
+        return max(timed, key=lambda t: t.single_queries_per_second,
+                   default=None)
 
     @property
     def as_fast(self) -> "list[str]":
@@ -664,15 +669,13 @@ class Recommendation:
         heads = ("recall", "queries/s", "bytes/vector", "build s", "")
         lines = [f"{self.string}"]
         if self.parameters:
-            lines.append("with " + ", ".join(
-                f"{name}={value:g}" for name, value in self.parameters.items()))
+            lines.append("with " + listed(self.parameters))
         if not self.fits:
             lines.append("(none keeps all limits: this one comes nearest)")
         lines.append("")
         lines.append(" ".join(f"{head:>12}" for head in heads[:-1]))
         for t in self.tried:
-            setting = ", ".join(
-                f"{name}={value:g}" for name, value in t.parameters.items())
+            setting = listed(t.parameters)
             lines.append(
                 f"{t.recall:12.3f} {t.queries_per_second:12,.0f} "
                 f"{t.bytes_per_vector:12,.0f} {t.build_seconds:12,.1f}  "
@@ -699,12 +702,13 @@ class Recommendation:
                 + (" Processor time, which is measured with one thread, tells "
                    "more (faiss.omp_set_num_threads(1))."
                    if threads > 1 else ""))
-        if self.fastest_single not in (None, self.string):
-            other = next(t for t in self.tried
-                         if t.string == self.fastest_single)
+        single = self.fastest_single
+        if single is not None and single.string != self.string:
             lines.append(
-                f"The fastest for one query at a time is {other.string}: "
-                f"{other.single_queries_per_second:,.0f} queries/s instead of "
+                f"The fastest for one query at a time is {single.string}"
+                f"{' with ' if single.parameters else ''}"
+                f"{listed(single.parameters)}: "
+                f"{single.single_queries_per_second:,.0f} queries/s instead of "
                 f"{self.single_queries_per_second:,.0f}.")
         if self.as_fast:
             lines.append("Too close to tell which is faster: "

@@ -445,7 +445,9 @@ def run_recommend(args):
         "queries_per_second": found.queries_per_second,
         "usual_queries_per_second": found.usual_queries_per_second,
         "single_queries_per_second": found.single_queries_per_second,
-        "fastest_single": found.fastest_single,
+        "fastest_single": found.fastest_single and {
+            "string": found.fastest_single.string,
+            "parameters": found.fastest_single.parameters},
         "disturbed": found.disturbed, "as_fast": found.as_fast,
         "bytes_per_vector": found.bytes_per_vector,
         "build_seconds": found.build_seconds, "fits": found.fits,

@@ -2,6 +2,7 @@
 #include <faiss_ext/indexes/HashAndStorage.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <memory>
 #include <utility>
 
@@ -187,9 +188,22 @@ void HashAndStorage::check_stored_ids(idx_t i0, idx_t ni) const {
     }
 }
 
-void HashAndStorage::check_codes(idx_t n, const void* codes, const char* where)
-        const {
+void HashAndStorage::check_codes(
+        idx_t n,
+        const uint8_t* codes,
+        const char* where) const {
     check_batch(n, codes, where);
+    const int used = hash->nbits % 8; // bits of the last byte
+    for (idx_t i = 0; used > 0 && i < n; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                codes[(i + 1) * hash->code_size() - 1] >> used == 0,
+                "%s: code %" PRId64
+                " has ones beyond its first %d bits; expected zeros in the %d high bits of the last byte, as encode gives",
+                where,
+                int64_t(i),
+                hash->nbits,
+                8 - used);
+    }
     FAISS_EXT_THROW_IF_NOT_FMT(
             storage->is_trained,
             "%s: the storage is not trained; call train first",

@@ -146,13 +146,13 @@ def test_a_recommendation_says_that_it_cannot_tell(clocks):
 
 
 def test_a_recommendation_names_the_fastest_index_for_one_query_at_a_time():
-    lists, graph = tried = [advice.Tried(string, {}, 1.0, speed, speed, 1, 1, True, single) for string, speed, single in (
-        ("KIVF4", 9.0, 3.0), ("HNSW8,KFlat(linear)", 8.0, 4.0))]
+    lists, graph = tried = [advice.Tried(string, parameters, 1.0, speed, speed, 1, 1, True, single) for string, parameters, speed, single in (
+        ("KIVF4", {"nprobe": 2}, 9.0, 3.0), ("HNSW8,KFlat(linear)", {"efSearch": 16}, 8.0, 4.0))]
     found = advice.Recommendation(
         **vars(lists), tried=tried, disturbed=False, impossible={}, limits={"recall": 0.9}, n=9, extrapolated=False,
         sample_size=9, k=3, d=64, threads=1, make=None)
-    assert found.string == lists.string and found.fastest_single == graph.string
-    assert f"The fastest for one query at a time is {graph.string}: 4 queries/s instead of 3." in str(found)
+    assert found.string == lists.string and found.fastest_single is graph
+    assert f"The fastest for one query at a time is {graph.string} with efSearch=16: 4 queries/s instead of 3." in str(found)
 
 
 def test_calls_are_prepared_before_the_clock_starts(clocks):
