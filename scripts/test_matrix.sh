@@ -176,7 +176,8 @@ wheel() {
     eval "$facts"
     facts "$environment/bin/python" \
         "$FAISS_EXT_ROOT/build/wheel/build/bin/swig"
-    library="$(cd / && "$environment/bin/python" -c \
+    # Python has the newest patch release. C++ needs the one of the headers.
+    library="$(cd / && "$FAISS_EXT_ROOT/build/wheel/build/bin/python" -c \
         'import faiss; print(faiss.__path__[0] + "/libfaiss.so")')"
     cpp_tests "$matrix/wheel-build" -DFAISS_EXT_FAISS_LIBRARY="$library" \
         -DFAISS_EXT_FAISS_INCLUDE_DIR="$include"
