@@ -16,7 +16,13 @@ import inspect
 
 from . import check_interpreter  # must run before NumPy and FAISS are loaded
 
-import faiss  # first, since it loads the FAISS that faiss_ext is linked with
+try:  # first, since it loads the FAISS that faiss_ext is linked with
+    import faiss
+except ModuleNotFoundError as _error:
+    if _error.name == "faiss":
+        _error.msg = ("faiss_ext needs the module faiss: pip install faiss-cpu, "
+                      "or Debian's package python3-faiss")
+    raise
 
 from . import check_faiss
 from ._version import __version__

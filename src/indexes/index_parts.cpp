@@ -187,6 +187,24 @@ std::vector<idx_t> ids_for_lists(
     return chosen;
 }
 
+void check_ids_of_merge(
+        const AnyIndex& index,
+        const AnyIndex& other,
+        idx_t add_id,
+        const std::string& where) {
+    std::vector<idx_t> used = index_ids(index);
+    std::sort(used.begin(), used.end());
+    for (const idx_t id : index_ids(other)) {
+        const idx_t moved = shifted_id(id, add_id, where.c_str());
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !std::binary_search(used.begin(), used.end(), moved),
+                "%s: id %" PRId64
+                " is already in use; give an add_id that is added to the ids of the other index",
+                where.c_str(),
+                int64_t(moved));
+    }
+}
+
 void check_no_blocks(const AnyIndex& index, const char* where) {
     if (removes_from_blocks) {
         return;

@@ -44,6 +44,14 @@ std::vector<idx_t> ids_for_lists(
         const idx_t* ids,
         const std::string& where);
 
+/// Throws if an id of the other index, plus add_id, is in use in such lists, or
+/// out of range.
+void check_ids_of_merge(
+        const AnyIndex& index,
+        const AnyIndex& other,
+        idx_t add_id,
+        const std::string& where);
+
 /// Throws UnsupportedError if FAISS can only add vectors to the lists inside
 /// and search them, such as the lists of `IVF,PQx4fs` in 1.7.3. Other calls
 /// would end the process.

@@ -391,6 +391,13 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             FAISS_EXT_THROW_IF_NOT_MSG(
                     !have_tables,
                     "cannot merge: the inverted lists of one index have ids of their own");
+            if (has_unmovable_lists(this)) {
+                check_ids_of_merge(
+                        this,
+                        source,
+                        add_id,
+                        AnyIndex(this).class_name() + "::merge_from");
+            }
             C::merge_from(other, add_id);
         }
     }

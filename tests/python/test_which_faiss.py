@@ -54,6 +54,17 @@ print(*sorted(libraries() - before))
     assert any(name.startswith("_swigfaiss_ext") for name in added)
 
 
+def test_without_faiss_the_import_says_how_to_install_it():
+    assert "faiss_ext needs the module faiss: pip install faiss-cpu" in output_of("""
+import sys
+sys.modules["faiss"] = None
+try:
+    import faiss_ext
+except ModuleNotFoundError as error:
+    print(error.name, error)
+""")
+
+
 def test_the_number_of_threads_is_that_of_faiss():
     counts = output_of("""
 import os
