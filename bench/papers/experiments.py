@@ -3,7 +3,7 @@
 
 A module of a paper declares its experiments by the decorator `experiment`:
 
-    @experiment("003-fig2", "Bits that differ, by kernel value", "All pairs lie between the bounds of Theorem 1.", "Synthetic data.")
+    @experiment("003-fig2", "Bits that differ, by kernel value", "All pairs lie between the bounds of Theorem 1.", "synthetic data.")
     def bounds(run: Run) -> Outcome:
         ...
 
@@ -13,13 +13,13 @@ The number before the hyphen is the paper's, in the order of `PAPERS`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import vectors
-from measures import clearly_above
+from findings import Finding
 
 import faiss_ext
 
@@ -31,41 +31,18 @@ PAPERS = {
     "005": "Kulis and Grauman 2012, Kernelized locality-sensitive hashing",
 }
 
-
-class Finding(NamedTuple):
-    """One statement of a paper beside what came out here.
-
-    `holds` is None where it could not be tried, `because` then says why; it also says why one does not hold, if that is
-    established. Claims say of a number that is not the paper's "(our criterion)", and "(plain comparison)" where there are no
-    repeats to test; "Check: " begins those that are not the paper's at all.
-    Where a quick run is large enough to show it, `in_quick_runs` is true, and the tests assert that it holds there.
-    """
-
-    claim: str
-    here: str
-    holds: bool | None
-    because: str = ""
-    in_quick_runs: bool = True
-
-
-def comparison(claim: str, here: str, pairs, in_quick_runs: bool = True, opposite_because: str = "") -> Finding:
-    """Whether in all pairs of results of the repeats the first is above the second; either may be a number.
-
-    `opposite_because` is the reason where one is clearly below.
-    """
-    holds = all(clearly_above(a, b) for a, b in pairs)
-    opposite = any(clearly_above(b, a) for a, b in pairs)
-    because = "" if holds else opposite_because if opposite else "the repeats do not tell it from chance"
-    return Finding(claim, here, holds, because, in_quick_runs)
+PAPERS_REPEATS = 5
+QUICK_REPEATS = 4
 
 
 @dataclass
 class Outcome:
-    """What came out: rows of the CSV file, a matplotlib figure with the paper's axes, and the findings."""
+    """What came out: rows of the CSV file, a matplotlib figure with the paper's axes, the findings, and notes on the setting."""
 
     findings: list[Finding]
     rows: list[dict[str, Any]] = field(default_factory=list)
     figure: Any = None
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -75,15 +52,11 @@ class Run:
     quick: bool
     cache: Path
     data: Path | None = None
+    repeats: int = field(default=PAPERS_REPEATS, compare=False)  # with other random numbers; caches hold single repeats
 
     def choose(self, full, quick):
         """One of two settings, such as a number of bits."""
         return quick if self.quick else full
-
-    @property
-    def repeats(self) -> int:
-        """Repeats with other random numbers, for error bars; five in the papers."""
-        return self.choose(full=5, quick=4)
 
     def rng(self, repeat=0) -> np.random.Generator:
         return np.random.default_rng([2026, repeat])
@@ -116,23 +89,42 @@ class Run:
 
 
 class Experiment(NamedTuple):
+    """An experiment, with how it is described; in `here` and `stand_in`, "{images}" and "{descriptors}" name the sets.
+
+    `repeats` is fixed in advance: five as in the papers, or more if five do not tell.
+    """
+
     name: str
     title: str
     paper: str  # what the paper found, in a line
-    here: str  # which data stand in for the paper's in full runs, "{images}" and "{descriptors}", and what is smaller
+    here: str  # the setting of full runs
+    stand_in: str  # data in place of the paper's, "" if they are the paper's
+    repeats: int
     function: Callable[[Run], Outcome]
+
+    def perform(self, run: Run) -> Outcome:
+        """Its findings name their stand-ins."""
+        outcome = self.function(replace(run, repeats=run.choose(full=self.repeats, quick=QUICK_REPEATS)))
+        stand_in = run.choose(full=named(self.stand_in, run), quick="a small set")
+        outcome.findings = [f if f.stand_in is not None else f._replace(stand_in=stand_in) for f in outcome.findings]
+        return outcome
+
+
+def named(text: str, run: Run) -> str:
+    """A description with the names of the sets of images and of descriptors."""
+    return text.format(images=run.images().name, descriptors=run.descriptors().name)
 
 
 ALL: dict[str, Experiment] = {}
 
 
-def experiment(name: str, title: str, paper: str, here: str):
+def experiment(name: str, title: str, paper: str, here: str, stand_in: str = "", repeats: int = PAPERS_REPEATS):
     """Declares the experiment of a figure or table."""
 
     def declare(function):
         if name in ALL or name.split("-")[0] not in PAPERS:
             raise ValueError(f"{name}: declared twice, or of an unknown paper")
-        ALL[name] = Experiment(name, title, paper, here, function)
+        ALL[name] = Experiment(name, title, paper, here, stand_in, repeats, function)
         return function
 
     return declare

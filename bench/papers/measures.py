@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""True neighbours, precision and recall, and when one result is above another by more than chance."""
+"""True neighbours, Hamming distances, precision and recall."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 import faiss
 from faiss_ext import IndexBinaryFlatSIMD, index_factory
 
-MAX_TRUE_NEIGHBOURS = 5000  # the papers leave out queries with more
+MAX_TRUE_NEIGHBOURS = 5000
 
 
 # ---------------------------------------------------------------- truth
@@ -44,11 +43,15 @@ def exact_neighbours(cache: Path, kernel: str, base, queries, k: int) -> np.ndar
 
 
 class RadiusTruth(NamedTuple):
-    """True neighbours as the vectors within a radius; `counts` says which queries have some, and not too many."""
+    """True neighbours as the vectors within a radius."""
 
     true: np.ndarray  # queries x base, bool
     radius: float
-    counts: np.ndarray
+
+    @property
+    def too_many(self) -> np.ndarray:
+        """Which queries have more true neighbours than Kim and Choi allow."""
+        return self.true.sum(axis=1) > MAX_TRUE_NEIGHBOURS
 
 
 def radius_truth(base, queries, nth=50) -> RadiusTruth:
@@ -60,8 +63,7 @@ def radius_truth(base, queries, nth=50) -> RadiusTruth:
     limits, _, ids = index.range_search(queries, radius**2)
     true = np.zeros((len(queries), len(base)), bool)
     true[np.repeat(np.arange(len(queries)), np.diff(limits.astype(np.int64))), ids] = True
-    count = true.sum(axis=1)
-    return RadiusTruth(true, radius, (count > 0) & (count <= MAX_TRUE_NEIGHBOURS))
+    return RadiusTruth(true, radius)
 
 
 # ---------------------------------------------------------------- Hamming distances
@@ -76,65 +78,36 @@ def hamming(a, b) -> np.ndarray:
 
 # ---------------------------------------------------------------- precision and recall
 
+AVERAGES = ("pooled over all pairs", "mean over queries")
+
 
 def precision_recall(distances, true, at) -> np.ndarray:
-    """Mean precision at levels of recall over the queries (rows), ranking by distance; ties share their precision.
+    """Precision at levels of recall, AVERAGES x levels; rows are queries. Vectors of one Hamming distance are retrieved together.
 
-    The vectors of one Hamming distance are retrieved together, as in a lookup by Hamming radius.
+    Pooled, all pairs of a query and a vector make one ranking by distance, as in the toolkits that came with the early papers
+    on hashing. A query without true neighbours has only wrong pairs there. It is left out of the mean over queries.
     """
-    curves = []
-    for row, wanted in zip(distances, true):
-        if not wanted.any():
-            continue
-        whole = np.issubdtype(row.dtype, np.integer)
-        place = row - row.min() if whole else np.unique(row, return_inverse=True)[1]
-        retrieved = np.cumsum(np.bincount(place))
-        hits = np.cumsum(np.bincount(place[wanted], minlength=len(retrieved)))
-        recall, precision = hits / hits[-1], hits / retrieved
-        reached = np.minimum(np.searchsorted(recall, np.asarray(at) - 1e-12), len(recall) - 1)
-        curves.append(precision[reached])
-    return np.mean(curves, axis=0)
+    levels = distances.max() + 1
+    retrieved = np.array([np.bincount(row, minlength=levels) for row in distances])
+    hits = np.array([np.bincount(row[wanted], minlength=levels) for row, wanted in zip(distances, true)])
+    some = hits.any(axis=1)
+    each = [precision_at(h, r, at) for h, r in zip(hits[some], retrieved[some])]
+    return np.array([precision_at(hits.sum(axis=0), retrieved.sum(axis=0), at), np.mean(each, axis=0)])
 
 
-def average_precision(distances, true) -> float:
-    """Mean over the queries of the average precision of the ranking by distance; the lower id first among equals."""
-    scores = []
-    for row, wanted in zip(distances, true):
-        ranks = np.flatnonzero(wanted[np.argsort(row, kind="stable")]) + 1
-        if len(ranks):
-            scores.append((np.arange(1, len(ranks) + 1) / ranks).mean())
-    return float(np.mean(scores))
+def precision_at(hits, retrieved, at) -> np.ndarray:
+    """By the numbers of true ones and of all at each distance: the precision where each level of recall is reached first."""
+    hits, retrieved = np.cumsum(hits), np.cumsum(retrieved)
+    reached = np.searchsorted(hits, np.ceil(np.asarray(at) * hits[-1] - 1e-9))
+    return hits[reached] / np.maximum(retrieved[reached], 1)
+
+
+def without_neighbours(true) -> int:
+    """Queries that have no true neighbour."""
+    return int((~true.any(axis=1)).sum())
 
 
 def recall_at(found, nearest, ranks) -> np.ndarray:
     """The share of queries whose nearest neighbour (a column of ids) is among the first R found, for each R in ranks."""
     hit = np.asarray(found) == np.asarray(nearest).reshape(-1, 1)
     return np.array([hit[:, :r].any(axis=1).mean() for r in ranks])
-
-
-# ---------------------------------------------------------------- repeats
-
-
-def mean_and_deviation(values) -> tuple[np.ndarray, np.ndarray]:
-    """Over the first axis, the repeats; the deviation is that of a single repeat."""
-    values = np.asarray(values, float)
-    return values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:])
-
-
-def text(values) -> str:
-    """Mean and standard deviation of the repeats."""
-    mean, deviation = mean_and_deviation(values)
-    return f"{mean:.3f} ± {deviation:.3f}"
-
-
-def clearly_above(a, b=0.0, level=0.99) -> bool:
-    """Whether repeats of a exceed those of b, or a number, by more than chance: a one-sided t test of the differences.
-
-    Repeats with the same seed are pairs. Where all differences are equal, their sign decides.
-    """
-    differences = np.asarray(a, float) - np.asarray(b, float)
-    n = len(differences)
-    if n < 2:
-        raise ValueError("repeats are needed, at least two")
-    margin = stats.t.ppf(level, n - 1) * differences.std(ddof=1) / np.sqrt(n)
-    return bool(differences.mean() > margin)

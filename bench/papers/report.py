@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""What came out, in files: CSV and PNG of each experiment, the findings as JSON, and all of them as one page."""
+"""What came out, in files: CSV and PNG of each experiment, the findings as JSON, and all of them as one page, summary first."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
-from experiments import ALL, PAPERS, Experiment, Outcome, Run
+from experiments import ALL, PAPERS, PAPERS_REPEATS, Experiment, Outcome, Run, named
+from findings import LEVEL, POWER, Finding, Verdict, detectable_deviations
 
-VERDICTS = {True: "holds", False: "does not hold", None: "not possible here"}
 HEADER = """# The papers' experiments, repeated
 
-This page repeats every figure and table of five papers. For each it shows the paper's finding, our result, and whether the
-finding holds. This command writes the page:
+This page repeats every figure and table of five papers. For each it shows the paper's statements, our results, and a verdict.
+"""
+
+METHOD = """
+## How to read the tables
+
+This command writes the page:
 
 ```sh
 PYTHONPATH=build/python python3 bench/papers/reproduce.py {arguments}--docs docs
@@ -27,16 +33,28 @@ PYTHONPATH=build/python python3 bench/papers/reproduce.py {arguments}--docs docs
 | `--resume` | runs only the experiments that have no results in the folder yet |
 | `--quick` | runs everything in small settings, without data of your own |
 
-How to read the tables:
+There are three verdicts. Unless the row says otherwise, a one-sided t test over repeats with other random numbers decides, at the
+level {level}. Each row has its own test, so about one row in a hundred can be wrong by chance.
 
-- **holds**: chance does not explain the result. The criterion is a one-sided t test at 0.99 over repeats with other random
-  numbers, or the bound that the paper itself states. A mean on the right side is not enough.
-- **does not hold**: the reason follows, if one was found.
-- **our criterion**: the paper gives no number ("nearly", "slightly"), and we chose one.
-- **plain comparison**: there are no repeats to test. The numbers are exact, or come from one draw, and are compared without a
-  test.
-- **Check:** this row is not a finding of the paper. It tests the setting, the arithmetic or the library.
-- **±** is the standard deviation of a repeat.
+- **holds**: the test shows the statement. A mean on the right side is not enough.
+- **does not hold**: the test shows the opposite. The reason follows, if one was found.
+- **undecided**: the test shows neither, or data or a number that the test needs are missing. The row says which. If the repeats are
+  too few, it gives the difference that they would tell with a probability of {power}. The number of repeats was fixed in advance:
+  {few} repeats, as in the papers, tell {few_tell:.1f} standard deviations of a repeat; 20 repeats, taken if {few} were not enough,
+  tell {many_tell:.2f}.
+
+And in each row:
+
+- If a paper names no number, only the order is tested: "much less" is tested as "less". The size of the difference stands beside
+  it. We set no bounds of our own.
+- **±** is the standard deviation of a repeat. **[a, b]** is the interval of a mean difference, at {level} to each side.
+- **data** names a stand-in if the paper's data are not available here. Such a row shows that the statement carries over to other
+  data, or that it does not. It cannot refute the paper's own figure.
+- **no test needed**: the numbers are computed or counted, and no chance is involved. **bound**: a theorem bounds the deviation.
+- **Check:** the row is not a statement of the paper. It tests the setting, the arithmetic or the library.
+- Precision at a level of recall is **pooled over all pairs**, or the **mean over queries**. The papers do not say which they took, so
+  both are given. Pooled, all pairs of a query and a vector make one ranking, as in the toolkits that came with the early papers on
+  hashing. The mean leaves out queries without a true neighbour; each experiment counts them.
 - **BE-AHK** is `AHK` with dense projections and the paper's order.
 - **Edge histograms** of images have 6 orientations in each of 5 x 5 cells, which makes 150 components.
 
@@ -59,13 +77,14 @@ def write_outcome(folder: Path, experiment: Experiment, outcome: Outcome, second
             writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in outcome.rows)
     if outcome.figure is not None:
         outcome.figure.savefig(path["png"], dpi=90)
-    # (NumPy's truth values are not JSON's)
-    findings = [
-        dict(f._asdict(), holds=None if f.holds is None else bool(f.holds), in_quick_runs=bool(f.in_quick_runs))
-        for f in outcome.findings
-    ]
     files = [file.name for file in path.values() if file.exists()]
-    record = {"settings": run.settings, "seconds": round(seconds, 1), "files": files, "findings": findings}
+    record = {
+        "settings": run.settings,
+        "seconds": round(seconds, 1),
+        "files": files,
+        "notes": outcome.notes,
+        "findings": [f._asdict() for f in outcome.findings],
+    }
     unfinished = path["json"].with_suffix(".part")
     unfinished.write_text(json.dumps(record, indent=1) + "\n")
     os.replace(unfinished, path["json"])
@@ -77,44 +96,89 @@ def record_of(folder: Path, experiment: Experiment, run: Run) -> dict | None:
     try:
         record = json.loads(path.read_text())
         there = record["settings"] == run.settings and all((folder / name).exists() for name in record["files"])
-    except (OSError, ValueError, KeyError, TypeError):  # missing or damaged: it counts as not run
+        record["findings"] = [Finding(**dict(f, verdict=Verdict(f["verdict"]))) for f in record["findings"]]
+        record["notes"], record["seconds"]
+    except (OSError, ValueError, KeyError, TypeError):  # missing, damaged or of an older form: it counts as not run
         return None
     return record if there else None
 
 
-def verdict(finding: dict, quick: bool) -> str:
-    if finding["because"]:
-        return f"{VERDICTS[finding['holds']]}, because {finding['because']}"
+# ---------------------------------------------------------------- the page
+
+
+def claim(finding: Finding) -> str:
+    return ("Check: " if finding.check else "") + finding.claim
+
+
+def verdict(finding: Finding, quick: bool) -> str:
+    said = finding.verdict.value + (f" ({finding.basis})" if finding.basis else "")
+    if finding.because:
+        return f"{said}, because {finding.because}"
     unexplained = " in the small setting of --quick" if quick else "; the cause was not found"
-    return VERDICTS[finding["holds"]] + (unexplained if finding["holds"] is False else "")
+    return said + (unexplained if finding.verdict is Verdict.FAILS else "")
+
+
+def data_of(finding: Finding) -> str:
+    return f"stand-in: {finding.stand_in}" if finding.stand_in else "as in the paper"
 
 
 def write_page(folder: Path, run: Run) -> None:
     """A page beside the folder and of its name, from all experiments that the folder has with these settings."""
     records = {e.name: record_of(folder, e, run) for e in ALL.values()}
-    minutes = sum(record["seconds"] for record in records.values() if record) / 60
-    arguments = "--quick " if run.quick else "--data FOLDER " if run.data else ""
-    lines = [HEADER.format(settings=", ".join(run.settings.values()), folder=folder.name, minutes=minutes, arguments=arguments)]
-    missing = [name for name, record in records.items() if not record]
-    if missing:
-        lines.append(f"Not run yet: {', '.join(missing)}.\n")
+    there = {name: record for name, record in records.items() if record}
+    lines = [HEADER]
+    if len(there) < len(records):
+        lines.append(f"Not run yet: {', '.join(name for name in records if name not in there)}.\n")
+    lines += summary({name: record["findings"] for name, record in there.items()}, run.quick)
+    lines.append(method(folder, run, sum(record["seconds"] for record in there.values()) / 60))
     for number, paper in PAPERS.items():
         lines.append(f"\n## {paper}\n")
-        for experiment in ALL.values():
-            record = records[experiment.name]
-            if experiment.name.startswith(number) and record:
-                lines += section(folder, experiment, record, run)
+        for name, record in there.items():
+            if name.startswith(number):
+                lines += section(folder, ALL[name], record, run)
     folder.with_suffix(".md").write_text("\n".join(lines) + "\n")
+
+
+def summary(findings: dict[str, list[Finding]], quick: bool) -> list[str]:
+    """Findings by verdict for each paper, then the statements that do not hold, then the undecided ones."""
+    lines = ["## Summary\n", "Statements of the papers by verdict; in brackets those on stand-ins for the paper's data.\n"]
+    lines += [f"| paper | {' | '.join(v.value for v in Verdict)} | our checks that hold |", "|---|---|---|---|---|"]
+    for number, paper in PAPERS.items():
+        of_paper = [f for name, of in findings.items() if name.startswith(number) for f in of]
+        lines.append(f"| {paper.split(',')[0]} ({number}) | {' | '.join(counts(of_paper))} |")
+    titles = {Verdict.FAILS: "What does not hold, and why", Verdict.UNDECIDED: "What is undecided, and why"}
+    for which, title in titles.items():
+        lines += ["", f"### {title}\n", "| experiment | statement | data | verdict |", "|---|---|---|---|"]
+        for name, of in findings.items():
+            chosen = [f for f in of if f.verdict is which]
+            lines += [f"| {name} | {claim(f)} | {data_of(f)} | {verdict(f, quick)} |" for f in chosen]
+    return lines
+
+
+def counts(findings: list[Finding]) -> list[str]:
+    """Of each verdict all statements and those on stand-ins, then the checks that hold among all checks."""
+    statements = [f for f in findings if not f.check]
+    every = Counter(f.verdict for f in statements)
+    on_stand_ins = Counter(f.verdict for f in statements if f.stand_in)
+    checks = [f.verdict is Verdict.HOLDS for f in findings if f.check]
+    return [*(f"{every[v]} ({on_stand_ins[v]})" for v in Verdict), f"{sum(checks)} of {len(checks)}"]
+
+
+def method(folder: Path, run: Run, minutes: float) -> str:
+    arguments = "--quick " if run.quick else "--data FOLDER " if run.data else ""
+    few, many = (detectable_deviations(n) for n in (PAPERS_REPEATS, 20))
+    return METHOD.format(settings=", ".join(run.settings.values()), folder=folder.name, minutes=minutes, arguments=arguments,
+                         level=LEVEL, power=POWER, few=PAPERS_REPEATS, few_tell=few, many_tell=many)  # fmt: skip
 
 
 def section(folder: Path, experiment: Experiment, record: dict, run: Run) -> list[str]:
     lines = [
         f"### {experiment.name}: {experiment.title}\n",
         f"{experiment.paper}\n",
-        f"Here: {conditions(experiment, run)}\n",
-        "| finding | here | |",
-        "|---|---|---|",
-        *(f"| {f['claim']} | {f['here']} | {verdict(f, run.quick)} |" for f in record["findings"]),
+        " ".join([f"Here: {conditions(experiment, run)}", *record["notes"]]) + "\n",
+        "| statement | here | data | verdict |",
+        "|---|---|---|---|",
+        *(f"| {claim(f)} | {f.here} | {data_of(f)} | {verdict(f, run.quick)} |" for f in record["findings"]),
         "",
     ]
     picture = folder / f"{experiment.name}.png"
@@ -125,6 +189,4 @@ def section(folder: Path, experiment: Experiment, record: dict, run: Run) -> lis
 
 def conditions(experiment: Experiment, run: Run) -> str:
     """On which data and in which setting an experiment ran."""
-    if run.quick:
-        return "small settings, on digits and synthetic data."
-    return experiment.here.format(images=run.images().name, descriptors=run.descriptors().name)
+    return "small settings, on digits and synthetic data." if run.quick else named(experiment.here, run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The experiments of the five papers, each with its finding held against what comes out.
+"""The experiments of the five papers, each with its findings held against what comes out.
 
     PYTHONPATH=build/python python3 bench/papers/reproduce.py [--data FOLDER] [--quick] [--only 003-fig5] [--docs docs]
 
@@ -80,11 +80,11 @@ def perform(chosen, args):
             continue
         print(f"{experiment.name}: {experiment.title}", flush=True)
         begin = time.perf_counter()
-        outcome = experiment.function(run)
+        outcome = experiment.perform(run)
         report.write_outcome(args.out, experiment, outcome, time.perf_counter() - begin, run)
         plt.close("all")
         for finding in outcome.findings:
-            print(f"  {report.verdict(finding._asdict(), run.quick)}: {finding.claim}\n      here: {finding.here}", flush=True)
+            print(f"  {report.verdict(finding, run.quick)}: {report.claim(finding)}\n      here: {finding.here}", flush=True)
     if args.docs:
         report.write_page(args.out, run)
 

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Findings: a statement of a paper, what came out here, and the verdict. Verdicts are reached here and nowhere else.
+
+`tested` asks whether repeats are above others; `agrees` and `unchanged` ask whether repeats are equal to something; `exact`
+takes what needs no test; `cannot_be_tried` says what is missing.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize, stats
+
+LEVEL = 0.99  # of each one-sided t test
+POWER = 0.9  # with this probability, a difference of `detectable` is told
+
+
+class Verdict(str, Enum):
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNDECIDED = "undecided"
+
+
+class Finding(NamedTuple):
+    """One statement and what became of it.
+
+    `basis` says how the verdict was reached; "" stands for a t test over repeats. `stand_in` names the data in place of the
+    paper's; None stands for the experiment's own. A check is not a statement of the paper: it tests the setting, the
+    arithmetic or the library. If `in_quick_runs` is true, the tests assert that the finding holds in a quick run.
+    """
+
+    claim: str
+    here: str
+    verdict: Verdict
+    because: str = ""
+    basis: str = ""
+    stand_in: str | None = None
+    check: bool = False
+    in_quick_runs: bool = True
+
+
+# ---------------------------------------------------------------- repeats
+
+
+def mean_and_deviation(values) -> tuple[np.ndarray, np.ndarray]:
+    """Over the first axis, the repeats; the deviation is that of a single repeat."""
+    values = np.asarray(values, float)
+    return values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:])
+
+
+def text(values) -> str:
+    """Mean and standard deviation of the repeats."""
+    mean, deviation = mean_and_deviation(values)
+    return f"{mean:.3f} ± {deviation:.3f}"
+
+
+def differences(a, b=0.0) -> np.ndarray:
+    """Of repeats from other repeats with the same seeds, or from a number."""
+    d = np.asarray(a, float) - np.asarray(b, float)
+    if len(d) < 2:
+        raise ValueError("a test needs at least two repeats")
+    return d
+
+
+def margin(d, level=LEVEL) -> float:
+    """How far the mean of the repeats d can be from the true one, to one side, at this level."""
+    return float(stats.t.ppf(level, len(d) - 1) * d.std(ddof=1) / np.sqrt(len(d)))
+
+
+def clearly_above(a, b=0.0, level=LEVEL) -> bool:
+    """Whether repeats of a exceed those of b, or a number, by more than chance: a one-sided t test of the differences.
+
+    If all differences are equal, their sign decides.
+    """
+    d = differences(a, b)
+    return bool(d.mean() > margin(d, level))
+
+
+def interval(a, b=0.0) -> str:
+    """The mean difference and its confidence interval."""
+    d = differences(a, b)
+    return f"{d.mean():+.3g} [{d.mean() - margin(d):+.3g}, {d.mean() + margin(d):+.3g}]"
+
+
+@cache
+def detectable_deviations(repeats: int) -> float:
+    """The difference, in standard deviations of a repeat, that the test tells with the probability POWER."""
+    critical = stats.t.ppf(LEVEL, repeats - 1)
+    with np.errstate(divide="ignore"):  # SciPy warns on the way
+        shift = optimize.brentq(lambda c: stats.nct.sf(critical, repeats - 1, c) - POWER, 1e-3, 10 * critical)
+    return shift / np.sqrt(repeats)
+
+
+def detectable(d) -> float:
+    return detectable_deviations(len(d)) * float(d.std(ddof=1))
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def tested(claim: str, here: str, pairs, because: str = "", **more) -> Finding:
+    """Whether in all pairs the first is above the second; the second may be a number.
+
+    The statement holds if every pair is told apart, and does not if any pair is told apart the other way round; there the
+    level is divided among the pairs. `because` is the reason if it does not hold.
+    """
+    all_differences = [differences(a, b) for a, b in pairs]
+    if len(all_differences) == 1:
+        here += f"; difference {interval(*pairs[0])}"
+    if all(clearly_above(d) for d in all_differences):
+        return Finding(claim, here, Verdict.HOLDS, **more)
+    divided = 1 - (1 - LEVEL) / len(all_differences)
+    if any(clearly_above(-d, level=divided) for d in all_differences):
+        return Finding(claim, here, Verdict.FAILS, because, **more)
+    if any(not d.any() for d in all_differences):
+        return Finding(claim, here, Verdict.FAILS, because or "there is no difference in any repeat", **more)
+    return undecided(claim, here, [d for d in all_differences if not clearly_above(d)], **more)
+
+
+def undecided(claim: str, here: str, not_told, **more) -> Finding:
+    size, repeats = max((detectable(d), len(d)) for d in not_told)
+    because = f"{repeats} repeats do not tell; they would tell a difference of {size:.2g} with a probability of {POWER}"
+    return Finding(claim, here, Verdict.UNDECIDED, because, **more)
+
+
+def unequal(pairs) -> bool:
+    """Whether any pair is told apart by a two-sided test; the level is divided among the pairs."""
+    divided = 1 - (1 - LEVEL) / (2 * len(pairs))
+    return any(clearly_above(sign * differences(a, b), level=divided) for a, b in pairs for sign in (1, -1))
+
+
+def unchanged(claim: str, here: str, pairs, because: str = "", **more) -> Finding:
+    """A paper's statement that the two of each pair are equal: repeats can refute it, but cannot show it."""
+    if unequal(pairs):
+        return Finding(claim, here, Verdict.FAILS, because, **more)
+    return undecided(claim, here, [differences(a, b) for a, b in pairs], **more)
+
+
+def agrees(claim: str, here: str, values, expected: float, **more) -> Finding:
+    """A check against a known value: it holds unless the repeats differ from it. The power is given."""
+    size = detectable(differences(values, expected))
+    here += f"; a difference of {size:.2g} would be told with a probability of {POWER}"
+    verdict = Verdict.FAILS if unequal([(values, expected)]) else Verdict.HOLDS
+    return Finding(claim, here, verdict, check=True, **more)
+
+
+def exact(claim: str, here: str, holds: bool, because: str = "", basis: str = "no test needed", **more) -> Finding:
+    """What is computed or proved, or has a bound. `because` is the reason if it does not hold."""
+    if holds:
+        return Finding(claim, here, Verdict.HOLDS, basis=basis, **more)
+    return Finding(claim, here, Verdict.FAILS, because, basis=basis, **more)
+
+
+def cannot_be_tried(claim: str, here: str, because: str) -> Finding:
+    return Finding(claim, here, Verdict.UNDECIDED, because, in_quick_runs=False)
