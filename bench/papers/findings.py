@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Findings: a statement of a paper, what came out here, and the verdict. Verdicts are reached here and nowhere else.
 
-`tested` asks whether repeats are above others; `agrees` and `unchanged` ask whether repeats are equal to something; `exact`
+`tested` asks whether repeats are above others; `agrees` and `unchanged` ask whether repeats are equal to something; `computed`
 takes what needs no test; `cannot_be_tried` says what is missing.
 """
 
@@ -147,7 +147,7 @@ def agrees(claim: str, here: str, values, expected: float, **more) -> Finding:
     return Finding(claim, here, verdict, check=True, **more)
 
 
-def exact(claim: str, here: str, holds: bool, because: str = "", basis: str = "no test needed", **more) -> Finding:
+def computed(claim: str, here: str, holds: bool, because: str = "", basis: str = "no test needed", **more) -> Finding:
     """What is computed or proved, or has a bound. `because` is the reason if it does not hold."""
     if holds:
         return Finding(claim, here, Verdict.HOLDS, basis=basis, **more)

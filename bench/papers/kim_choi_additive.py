@@ -13,7 +13,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 from experiments import Outcome, Run, experiment
-from findings import Finding, exact, interval, mean_and_deviation, tested, text
+from findings import Finding, computed, interval, mean_and_deviation, tested, text
 from measures import AVERAGES, exact_neighbours, hamming, precision_recall
 from scipy.sparse.linalg import eigsh
 from vectors import normalised
@@ -187,19 +187,19 @@ def bounds(run: Run) -> Outcome:
     axis.legend()
     largest = ", ".join(f"{order}: {error[order]:.4f}" for order in orders)
     findings = [
-        exact(
+        computed(
             f"the map's error is below {DELTA} everywhere at order 3, but at no lower order",
             f"largest error by order {largest}",
             error[3] < DELTA <= min(error[1], error[2]),
             check=True,
         ),
-        exact(
+        computed(
             "the probability that a bit differs is between the bounds for all pairs",
             f"{outside[3]} pairs of order 3 outside; {outside[1]} and {outside[2]} of orders 1 and 2",
             outside[3] == 0,
             check=True,
         ),
-        exact(
+        computed(
             f"The share of differing bits, of {bits:,}, is between the bounds for all pairs",
             f"{outside['bits'] / (n**2 - left_out):.2%} of pairs outside, by {beyond:.4f} at most",
             outside["bits"] == 0,
@@ -207,7 +207,7 @@ def bounds(run: Run) -> Outcome:
             basis="counted",
             in_quick_runs=False,
         ),
-        exact(
+        computed(
             "no share is outside by more than Hoeffding's inequality allows for all pairs at once",
             f"{beyond:.4f} at most; allowed: {margin:.4f}",
             beyond <= margin,
@@ -352,7 +352,7 @@ def preservation_findings(run, kernel, errors, limit) -> list[Finding]:
             ", ".join(f"{bits:,} bits: {text(values)}" for bits, values in by_bits.items()),
             list(zip(steps, steps[1:])),
         ),
-        exact(
+        computed(
             f"{kernel}: with more bits the error of BE-AHK goes to zero",
             "it goes to the error of the map, of order {}: {:.4f} ± {:.4f}".format(ORDERS[kernel], *mean_and_deviation(limit)),
             max(limit) < 1e-6,
@@ -564,7 +564,7 @@ def drift(run: Run) -> Outcome:
         rows += curve_rows({(label, BITS): values for label, values in drifted.items()}, kernel=kernel)
         for average, axis in enumerate(column):
             plot_curves(axis, drifted, average, f"{kernel}, {BITS:,} bits")
-        findings.append(exact(f"{kernel}: BE-AHK does not change", "bit for bit the same" if same else "other codes", same))
+        findings.append(computed(f"{kernel}: BE-AHK does not change", "bit for bit the same" if same else "other codes", same))
 
         def of_kernel(average, on, kernel=kernel, everywhere=everywhere, drifted=drifted):
             return drift_findings(run, kernel, everywhere, drifted, average, on)
