@@ -18,7 +18,7 @@ stats = pytest.importorskip("scipy.stats")
 metrics = pytest.importorskip("sklearn.metrics")
 
 FOLDER = ROOT / "bench" / "papers"
-NAMES = ("measures", "vectors", "reproduce")
+NAMES = ("findings", "measures", "vectors", "reproduce")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_true_neighbours_are_within_the_mean_distance_to_the_nth(papers):
     assert truth.radius == pytest.approx(radius, rel=1e-5)
     clear = np.abs(distance - radius) > 1e-5
     np.testing.assert_array_equal(truth.true[clear], (distance <= radius)[clear])
-    np.testing.assert_array_equal(truth.counts, truth.true.any(axis=1))
+    assert not truth.too_many.any()
 
 
 def test_exact_neighbours_are_kept(papers, tmp_path):
@@ -69,23 +69,29 @@ def test_hamming_distances_of_all_pairs(papers):
     np.testing.assert_array_equal(papers.measures.hamming(a, b), bits)
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_precision_at_recall_counts_ties_together(papers, whole):
-    distances = np.array([[2, 2, 5, 5, 9, 4]], np.int32 if whole else np.float32)
+def test_precision_at_recall_counts_ties_together(papers):
+    distances = np.array([[2, 2, 5, 5, 9, 4]])
     true = np.array([[True, False, True, True, False, False]])
     # retrieved: 2 with one hit, 3 with one, 5 with three, 6 with three
     precision = papers.measures.precision_recall(distances, true, [0.2, 1 / 3, 0.5, 1])
-    np.testing.assert_allclose(precision, [1 / 2, 1 / 2, 3 / 5, 3 / 5])
-    queries_without_true_ones = np.vstack([true, np.zeros_like(true)])
-    both = papers.measures.precision_recall(np.vstack([distances, distances]), queries_without_true_ones, [1])
-    np.testing.assert_allclose(both, [3 / 5])
+    np.testing.assert_allclose(precision, [[1 / 2, 1 / 2, 3 / 5, 3 / 5]] * 2)
 
 
-def test_average_precision_is_scikit_learns(papers):
+def test_precision_is_pooled_and_averaged_over_queries(papers):
     rng = np.random.default_rng(4)
-    distances, true = rng.permuted(np.tile(np.arange(60), (8, 1)), axis=1), rng.random((8, 60)) < 0.2
-    expected = np.mean([metrics.average_precision_score(t, -d) for t, d in zip(true, distances)])
-    assert papers.measures.average_precision(distances, true) == pytest.approx(expected)
+    distances, true = rng.integers(0, 40, (8, 60)), rng.random((8, 60)) < 0.2
+    true[3] = False
+    assert papers.measures.without_neighbours(true) == 1
+    levels = np.array([0.1, 0.35, 0.5, 1])
+    pooled, mean = papers.measures.precision_recall(distances, true, levels)
+
+    def precision(t, d):  # scikit-learn's curve falls in recall, the first point that reaches a level is the last one
+        precision, recall, _ = metrics.precision_recall_curve(t, -d)
+        return [precision[np.flatnonzero(recall >= level - 1e-12)[-1]] for level in levels]
+
+    np.testing.assert_allclose(pooled, precision(true.ravel(), distances.ravel()))
+    kept = [i for i in range(8) if i != 3]
+    np.testing.assert_allclose(mean, np.mean([precision(true[i], distances[i]) for i in kept], axis=0))
 
 
 def test_recall_at_ranks(papers):
@@ -94,8 +100,11 @@ def test_recall_at_ranks(papers):
     np.testing.assert_allclose(recall, [1 / 3, 1 / 3, 2 / 3])
 
 
+# ---------------------------------------------------------------- findings
+
+
 def test_clearly_above_is_a_t_test_of_pairs(papers):
-    above = papers.measures.clearly_above
+    above = papers.findings.clearly_above
     rng = np.random.default_rng(5)
     for shift in np.linspace(-1, 3, 9):
         a, b = rng.normal(shift, size=6), rng.normal(size=6)
@@ -103,6 +112,48 @@ def test_clearly_above_is_a_t_test_of_pairs(papers):
     assert above([2, 2, 2], 1) and not above([1, 1, 1], 1)
     with pytest.raises(ValueError, match="at least two"):
         above([1], 0)
+
+
+def verdicts(findings):
+    return [f.verdict.value for f in findings]
+
+
+def test_a_statement_holds_fails_or_stays_undecided(papers):
+    tested = papers.findings.tested
+    low, high, wide = [0.0, 0.1, 0.2, 0.1], [1.0, 1.1, 1.3, 1.1], [-3.0, 4.0, -2.0, 3.0]
+    made = [tested("", "", [pair], "of the data") for pair in ((high, low), (low, high), (wide, low), (low, low))]
+    assert verdicts(made) == ["holds", "does not hold", "undecided", "does not hold"]
+    assert [f.because for f in made[:2]] == ["", "of the data"]
+    assert "4 repeats do not tell" in made[2].because
+    # all pairs must be told apart for the statement, and one the other way round against it
+    assert verdicts([tested("", "", [(high, low), (wide, low)]), tested("", "", [(high, low), (low, high)])]) == \
+        ["undecided", "does not hold"]
+
+
+def test_the_level_is_divided_among_pairs_that_could_refute(papers):
+    rng = np.random.default_rng(6)
+    refuted = [
+        papers.findings.tested("", "", list(rng.normal(size=(20, 2, 5)))).verdict.value == "does not hold" for _ in range(300)
+    ]
+    assert np.mean(refuted) < 0.04  # with an undivided level 1 - 0.99**20, 0.18
+
+
+def test_the_detectable_difference_is_detected_as_often_as_said(papers):
+    findings = papers.findings
+    rng = np.random.default_rng(7)
+    for repeats in (5, 20):
+        shift = findings.detectable_deviations(repeats)
+        draws = rng.normal(shift, size=(4000, repeats))
+        told = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < 1 - findings.LEVEL
+        assert told.mean() == pytest.approx(findings.POWER, abs=4 * np.sqrt(0.09 / 4000))
+
+
+def test_equality_can_be_refuted_and_a_check_can_pass(papers):
+    findings = papers.findings
+    values = np.array([1.0, 1.1, 0.9, 1.05, 0.95])
+    assert verdicts([findings.unchanged("", "", [(values, 1)]), findings.unchanged("", "", [(values + 1, 1)])]) == \
+        ["undecided", "does not hold"]
+    assert verdicts([findings.agrees("", "", values, 1), findings.agrees("", "", values, 2)]) == ["holds", "does not hold"]
 
 
 # ------------------------------------------------------------ the quick run
@@ -127,7 +178,7 @@ def test_findings_hold_in_a_quick_run(environment, tmp_path):
     reproduce("--quick", "--docs", tmp_path, *[word for name in names for word in ("--only", name)])
     out = tmp_path / "reproduction"
     page = (tmp_path / "reproduction.md").read_text()
-    assert len(listed) == len(set(listed)) and page.count("\n### ") == len(names)
+    assert len(listed) == len(set(listed)) and len(re.findall(r"\n### \d", page)) == len(names)
     assert ("Not run yet" in page) == (len(names) < len(listed))
     assert page.count("\nHere: small settings") == len(names)
     assert not re.search(r"\| does not hold \|", page)  # without any reason
@@ -137,9 +188,14 @@ def test_findings_hold_in_a_quick_run(environment, tmp_path):
         assert f"\n### {name}: " in page
         findings = json.loads((out / f"{name}.json").read_text())["findings"]
         assert findings
-        assert (out / f"{name}.csv").exists() or all(f["holds"] is None for f in findings), name
-        failed += [f"{name}: {f['claim']}; here: {f['here']}" for f in findings if f["in_quick_runs"] and not f["holds"]]
+        assert (out / f"{name}.csv").exists(), name
+        failed += [f"{name}: {f['claim']}; here: {f['here']}" for f in findings if f["in_quick_runs"] and f["verdict"] != "holds"]
+        assert all(f["because"] for f in findings if f["verdict"] == "undecided")
     assert not failed, "\n".join(failed)
+    assert page.index("## Summary") < page.index(f"### {names[0]}")
+    counted = re.findall(r"\| (\d+) \(\d+\) \| (\d+) \(\d+\) \| (\d+) \(\d+\) \| \d+ of (\d+) \|", page)
+    written = [json.loads((out / f"{name}.json").read_text())["findings"] for name in names]
+    assert np.array(counted, int).sum() == sum(map(len, written))
 
 
 def test_what_belongs_together(papers, capsys, tmp_path):
