@@ -196,6 +196,7 @@ def improvements(run: Run, settings: dict[str, str], baseline, title: str) -> tu
             lines = {label: curves(run, which, kernel, options(which)) - start for label, options in settings.items()}
             draw(ax, lines, f"{KERNELS[kernel]} kernel, {histograms(run, which).name}", f"recall@R {title}")
             ax.axhline(0, color="grey", lw=0.8)
+            ax.axvline(compared_at(run, which), color="grey", ls=":", lw=0.8)
             rows += rows_of(lines, set=which, kernel=kernel)
     axes[0, 0].legend(fontsize=8)
     return figure, rows

@@ -17,6 +17,10 @@ HEADER = """# The papers' experiments, repeated
 This page repeats every figure and table of five papers. For each it shows the paper's statements, our results, and a verdict.
 """
 
+SUMMARY = """The table counts the papers' statements by verdict. In brackets are the counts on stand-ins, which are other data in place of
+the paper's. A statement that was tried on two sets, or with two averages of precision, counts for each.
+"""
+
 METHOD = """
 ## How to read the tables
 
@@ -41,7 +45,7 @@ level {level}. Each row has its own test, so about one row in a hundred can be w
 - **undecided**: the test shows neither, or data or a number that the test needs are missing. The row says which. If the repeats are
   too few, it gives the difference that they would tell with a probability of {power}. The number of repeats was fixed in advance:
   {few} repeats, as in the papers, tell {few_tell:.1f} standard deviations of a repeat; 20 repeats, taken if {few} were not enough,
-  tell {many_tell:.2f}.
+  tell {many_tell:.1f}.
 
 And in each row:
 
@@ -141,11 +145,11 @@ def write_page(folder: Path, run: Run) -> None:
 
 def summary(findings: dict[str, list[Finding]], quick: bool) -> list[str]:
     """Findings by verdict for each paper, then the statements that do not hold, then the undecided ones."""
-    lines = ["## Summary\n", "Statements of the papers by verdict; in brackets those on stand-ins for the paper's data.\n"]
+    lines = ["## Summary\n", SUMMARY]
     lines += [f"| paper | {' | '.join(v.value for v in Verdict)} | our checks that hold |", "|---|---|---|---|---|"]
     for number, paper in PAPERS.items():
         of_paper = [f for name, of in findings.items() if name.startswith(number) for f in of]
-        lines.append(f"| {paper.split(',')[0]} ({number}) | {' | '.join(counts(of_paper))} |")
+        lines.append(f"| {number}: {paper} | {' | '.join(counts(of_paper))} |")
     titles = {Verdict.FAILS: "What does not hold, and why", Verdict.UNDECIDED: "What is undecided, and why"}
     for which, title in titles.items():
         lines += ["", f"### {title}\n", "| experiment | statement | data | verdict |", "|---|---|---|---|"]
