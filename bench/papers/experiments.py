@@ -3,7 +3,7 @@
 
 A module of a paper declares its experiments by the decorator `experiment`:
 
-    @experiment("003-fig2", "Bits that differ, by kernel value", "All pairs lie between the bounds of Theorem 1.", "synthetic data.")
+    @experiment("003-fig2", "Bits that differ, by kernel value", "All pairs lie between the bounds.", "synthetic data.")
     def bounds(run: Run) -> Outcome:
         ...
 
@@ -89,7 +89,7 @@ class Run:
 
 
 class Experiment(NamedTuple):
-    """An experiment, with how it is described; in `here` and `stand_in`, "{images}" and "{descriptors}" name the sets.
+    """An experiment and its description. In `here` and `stand_in`, "{images}" and "{descriptors}" name the sets.
 
     `repeats` is fixed in advance: five as in the papers, or more if five do not tell.
     """

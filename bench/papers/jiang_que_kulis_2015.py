@@ -35,8 +35,8 @@ CENTRED = "center=1"
 STAND_INS = {"edges": "edge histograms of {images} for MIRFLICKR's", "descriptors": "{descriptors} for SIFT1M"}
 BOTH = " and ".join(STAND_INS.values())
 SETTING = (
-    "1,000 landmarks, up to 10,000 queries, ten repeats. MNIST has 60,000 vectors, sceaux_sift 225,000, and the paper's sets have a "
-    "million. Settings are compared at R = 6 and R = 22, which are 0.01 % of the vectors, as the paper's R = 100 is. Nothing "
+    "1,000 landmarks, up to 10,000 queries, ten repeats. MNIST has 60,000 vectors, sceaux_sift 225,000, and the paper's sets have "
+    "a million. Settings are compared at R = 6 and R = 22, which are 0.01 % of the vectors, as the paper's R = 100 is. Nothing "
     "replaces GIST1M."
 )
 SETTING_OF_SIFT = (
@@ -349,7 +349,8 @@ def nystrom_findings(run: Run, name: str, shown: str, results, plain, imbalance:
     values = list(results.values())
     largest = ranks(run)[-2]
     constant = bool(imbalance > 0.49)
-    bits = f"the bits are {'nearly constant' if constant else 'not constant'}: at full rank the share of ones is {imbalance:.3f} away from 1/2"
+    how = "nearly constant" if constant else "not constant"
+    bits = f"the bits are {how}: at full rank the share of ones is {imbalance:.3f} away from 1/2"
     return [
         tested(
             f"Nyström, {name}: recall rises with the rank all the way",
@@ -539,7 +540,12 @@ def scale_findings(run: Run, which: str) -> list[Finding]:
     chi2, intersection = tops.values()
     on = f"{histograms(run, which).name}, rank {LOW_RANKS[which]}: "
     findings = [
-        tested(f"{on}the transformation raises recall, at the best s", here, [(top, 0) for top in tops.values()], in_quick_runs=False),
+        tested(
+            f"{on}the transformation raises recall, at the best s",
+            here,
+            [(top, 0) for top in tops.values()],
+            in_quick_runs=False,
+        ),
         tested(
             f"{on}too large an s loses again: s = {SCALES[-1]} is below the best",
             ", ".join(f"{KERNELS[k]}: best s = {scale_names(keys)}" for k, keys in chosen.items()),

@@ -443,11 +443,12 @@ def plot_curves(axis, curves: dict[str, np.ndarray], average: int, title):
 
 def curve_rows(curves, **more):
     return [
-        {**more, "scheme": label, "bits": bits, "average": average, "recall": float(level), "precision": mean, "deviation": deviation}
+        {**more, "scheme": label, "bits": bits, "average": average, "recall": float(level), "precision": mean,
+         "deviation": deviation}
         for (label, bits), values in curves.items()
         for average, means, deviations in zip(AVERAGES, *mean_and_deviation(values))
         for level, mean, deviation in zip(RECALL, means, deviations)
-    ]
+    ]  # fmt: skip
 
 
 def area(curves, average: int):
@@ -465,8 +466,7 @@ def comparable(kernel, curves, average, on) -> Finding:
     ahk = areas.pop("BE-AHK")
     ordered = sorted(areas, key=lambda label: areas[label].mean())
     return tested(
-        f"{on}{kernel}: with {BITS:,} bits BE-AHK is comparable to the existing schemes (here: above the lowest of them; the rest of "
-        "the row compares it with each)",
+        f"{on}{kernel}: with {BITS:,} bits BE-AHK is comparable to the existing schemes (it is above the lowest of them)",
         f"mean precision {text(ahk)}; less that of " + ", ".join(f"{label} {interval(ahk, areas[label])}" for label in ordered),
         [(ahk, areas[ordered[0]])],
         in_quick_runs=average == OVER_QUERIES,

@@ -374,8 +374,8 @@ def tree(run: Run) -> Outcome:
             ),
             tested("KLSH at ε = 0.5 examines fewer", f"{text(hashed)}", [(shares, hashed)]),
             computed(
-                "distances between objects vary too little for the triangle inequality: 98 % of them vary by less than the distance "
-                "from a query to its nearest object",
+                "distances between objects vary too little for the triangle inequality: 98 % of them vary by less than the "
+                "distance from a query to its nearest object",
                 f"{np.ptp(np.percentile(spread, (1, 99))):.3f} against {to_queries.min(axis=1).mean():.3f}",
                 np.ptp(np.percentile(spread, (1, 99))) < to_queries.min(axis=1).mean(),
                 basis="counted",
@@ -418,9 +418,9 @@ def learned_metric(views) -> np.ndarray:
     "Recall of corresponding patches, by the number retrieved",
     "100,000 SIFT patches of Notre Dame: hashing finds nearly as much as the linear scan, with L2 and with a Gaussian kernel "
     "on a learned metric. The learned metric finds more. KLSH searches 0.26 % of the database.",
-    "10,000 images with 10 views each, turned and moved, edge histograms, and relevant component analysis as metric learning. 500 "
-    "queries; five repeats. The paper names no ε. Its 0.26 % of 100,000 vectors are 260, the 2M nearest of M = 130 lists (ε = 1.76), "
-    "so M is 130 here. The default of its other experiments, ε = 0.5, stands beside it.",
+    "10,000 images with 10 views each, turned and moved; edge histograms, and relevant component analysis as metric learning. "
+    "500 queries, five repeats. The paper names no ε. Its 0.26 % of 100,000 vectors are 260, which are the 2M nearest entries of "
+    "M = 130 lists (ε = 1.76), so M is 130 here. Rows also show ε = 0.5, the default of the paper's other experiments.",
     "views of {images} for Notre Dame's patches",
 )
 def patches(run: Run) -> Outcome:
@@ -472,8 +472,8 @@ def patch_findings(curves, searched_more, retrieved: int) -> list[Finding]:
         loss, loss_of_more = linear[-1] - hashed[:, -1], linear[-1] - found[:, -1]
         findings.append(tested(
             f"{name}: hashing finds nearly as much as the linear scan (it loses less than the metric gains)",
-            f"recall {text(hashed[:, -1])} against {linear[-1]:.3f}, with {text(100 * share)} % searched; {text(found[:, -1])} at "
-            f"ε = 0.5, with {text(100 * part)} % searched",
+            f"recall {text(hashed[:, -1])} against {linear[-1]:.3f}, with {text(100 * share)} % searched; "
+            f"{text(found[:, -1])} at ε = 0.5, with {text(100 * part)} % searched",
             [(gain - loss, 0)],
             f"so few candidates contain too few of the views; with ε = 0.5 hashing loses {text(loss_of_more)}",
             in_quick_runs=False,
@@ -549,7 +549,8 @@ def scenes(run: Run) -> Outcome:
     loss = linear[:, None] - results[:, :, 0]
     findings = [
         tested(
-            "Accuracy approaches the linear scan's as ε goes to 0: the loss is smaller at 0.2 than at 0.5, and smaller at 0.5 than at 1.5",
+            "Accuracy approaches the linear scan's as ε goes to 0: the loss is smaller at 0.2 than at 0.5, and smaller at 0.5 than "
+            "at 1.5",
             ", ".join(f"ε = {eps}: {text(loss[:, values.index(eps)])}" for eps in (0.2, 0.5, 1.5))
             + f"; accuracy at ε = 0.2 {text(results[:, 0, 0])} against {text(linear)}",
             [(loss[:, values.index(b)], loss[:, values.index(a)]) for a, b in ((0.2, 0.5), (0.5, 1.5))],
@@ -654,8 +655,8 @@ def searches(run: Run) -> list[LargeSearch]:
     "Neighbours of single queries in a large set",
     "80 million images, Gist: KLSH often retrieves neighbours very similar to those of the linear scan, and searches 0.98 % "
     "of the images.",
-    "a Gaussian kernel on edge histograms; 100 images are the queries. 130 lists, as in the paper. With the paper's B = 100 they would "
-    "examine a quarter of so few images, so B is 2, which examines the paper's share. Five repeats.",
+    "a Gaussian kernel on edge histograms; 100 images are the queries. 130 lists, as in the paper. With the paper's B = 100 they "
+    "would examine a quarter of so few images, so B is 2, which examines the paper's share. Five repeats.",
     FOR_TINY_IMAGES,
 )
 def large_neighbours(run: Run) -> Outcome:
@@ -674,8 +675,8 @@ def large_neighbours(run: Run) -> Outcome:
     findings = [
         tested(
             "Often they are close and overlap, with 0.98 % examined: for most queries, most of the six nearest are found",
-            f"for {text(often['listed_few'])} of the queries, {text(part['listed_few'])} % examined; {text(shares['listed_few'])} of all "
-            f"neighbours are found, and {text(shares['listed'])} with {text(part['listed'])} % examined (B = 100)",
+            f"for {text(often['listed_few'])} of the queries, {text(part['listed_few'])} % examined; {text(shares['listed_few'])} "
+            f"of all neighbours are found, and {text(shares['listed'])} with {text(part['listed'])} % examined (B = 100)",
             [(often["listed_few"], 0.5)],
             in_quick_runs=False,
         ),
@@ -820,8 +821,8 @@ def normality_findings(ps, success) -> list[Finding]:
 
     return [
         tested(
-            "From p = 150 on KLSH nearly matches true Gaussian hyperplanes (its success rate is nearer to theirs than to that of random "
-            "weights)",
+            "From p = 150 on KLSH nearly matches true Gaussian hyperplanes (its success rate is nearer to theirs than to that of "
+            "random weights)",
             f"KLSH {rates(klsh_rate)}; true {rates(true_rate)}; random weights {rates(weighted)}",
             [(klsh_rate[i] - weighted[i], true_rate[i] - klsh_rate[i]) for i in from150],
             in_quick_runs=False,
@@ -885,8 +886,8 @@ def euclidean(a, b) -> np.ndarray:
     "True neighbours among the pairs within Hamming distance 3, KLSH and SIK, by bits",
     "Five sets, Gaussian kernel, 1,000 points, 3,000 queries: on every set, a larger fraction of KLSH's pairs than of SIK's "
     "are true neighbours. The fraction should approach 1.",
-    "sets of 1,000 points and 3,000 queries as in the paper. There are only 1,797 digits, which leaves 797 queries. The paper's text "
-    "says MNIST, its figure Pendigits; both MNIST and scikit-learn's digits are here. Five repeats.",
+    "sets of 1,000 points and 3,000 queries, as in the paper. There are only 1,797 digits, which leaves 797 queries. The paper's "
+    "text says MNIST, and its figure says Pendigits; both MNIST and scikit-learn's digits are here. Five repeats.",
 )
 def random_features(run: Run) -> Outcome:
     data = {

@@ -17,8 +17,8 @@ HEADER = """# The papers' experiments, repeated
 This page repeats every figure and table of five papers. For each it shows the paper's statements, our results, and a verdict.
 """
 
-SUMMARY = """The table counts the papers' statements by verdict. In brackets are the counts on stand-ins, which are other data in place of
-the paper's. A statement that was tried on two sets, or with two averages of precision, counts for each.
+SUMMARY = """The table counts the papers' statements by verdict. The counts in brackets are of statements tried on a stand-in, that is, on
+other data than the paper's. A statement that was tried on two sets, or with two averages of precision, counts for each.
 """
 
 METHOD = """
@@ -42,23 +42,23 @@ level {level}. Each row has its own test, so about one row in a hundred can be w
 
 - **holds**: the test shows the statement. A mean on the right side is not enough.
 - **does not hold**: the test shows the opposite. The reason follows, if one was found.
-- **undecided**: the test shows neither, or data or a number that the test needs are missing. The row says which. If the repeats are
-  too few, it gives the difference that they would tell with a probability of {power}. The number of repeats was fixed in advance:
-  {few} repeats, as in the papers, tell {few_tell:.1f} standard deviations of a repeat; 20 repeats, taken if {few} were not enough,
-  tell {many_tell:.1f}.
+- **undecided**: the test shows neither, or data or a number that the test needs are missing. The row says which. If the repeats
+  are too few, it gives the difference that they would tell with a probability of {power}. Each experiment fixes the number of its
+  repeats in advance. With {few} repeats, as in the papers, a difference of {few_tell:.1f} standard deviations is told; with 20, one of
+  {many_tell:.1f}.
 
 And in each row:
 
 - If a paper names no number, only the order is tested: "much less" is tested as "less". The size of the difference stands beside
-  it. We set no bounds of our own.
+  it. No statement of a paper is judged by a bound of our own.
 - **±** is the standard deviation of a repeat. **[a, b]** is the interval of a mean difference, at {level} to each side.
 - **data** names a stand-in if the paper's data are not available here. Such a row shows that the statement carries over to other
   data, or that it does not. It cannot refute the paper's own figure.
 - **no test needed**: the numbers are computed or counted, and no chance is involved. **bound**: a theorem bounds the deviation.
 - **Check:** the row is not a statement of the paper. It tests the setting, the arithmetic or the library.
-- Precision at a level of recall is **pooled over all pairs**, or the **mean over queries**. The papers do not say which they took, so
-  both are given. Pooled, all pairs of a query and a vector make one ranking, as in the toolkits that came with the early papers on
-  hashing. The mean leaves out queries without a true neighbour; each experiment counts them.
+- Precision at a level of recall is either **pooled over all pairs** or the **mean over queries**. The papers do not say which they
+  took, so both are given. To pool, all pairs of a query and a vector make one ranking by distance, as in the toolkits that came
+  with the early papers on hashing. The mean leaves out queries without a true neighbour; each experiment counts them.
 - **BE-AHK** is `AHK` with dense projections and the paper's order.
 - **Edge histograms** of images have 6 orientations in each of 5 x 5 cells, which makes 150 components.
 
