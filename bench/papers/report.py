@@ -123,7 +123,9 @@ def verdict(finding: Finding, quick: bool) -> str:
 
 
 def data_of(finding: Finding) -> str:
-    return f"stand-in: {finding.stand_in}" if finding.stand_in else "as in the paper"
+    if finding.stand_in:
+        return f"stand-in: {finding.stand_in}"
+    return "" if finding.check else "as in the paper"
 
 
 def write_page(folder: Path, run: Run) -> None:
