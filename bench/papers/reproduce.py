@@ -25,6 +25,10 @@ import jiang_que_kulis_2015  # noqa: E402, F401
 import kim_choi_additive  # noqa: E402, F401
 import kim_choi_bilinear  # noqa: E402, F401
 import kulis_grauman_2012  # noqa: E402, F401
+import rank_and_landmarks  # noqa: E402, F401
+import m_tree  # noqa: E402, F401
+import sorted_lists  # noqa: E402, F401
+import explicit_maps  # noqa: E402, F401
 import report  # noqa: E402
 import vectors  # noqa: E402
 from experiments import ALL, Run  # noqa: E402
