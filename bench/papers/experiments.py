@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import vectors
-from findings import Finding
+from findings import Comparison, Finding
 
 import faiss_ext
 
@@ -37,12 +37,16 @@ QUICK_REPEATS = 4
 
 @dataclass
 class Outcome:
-    """What came out: rows of the CSV file, a matplotlib figure with the paper's axes, the findings, and notes on the setting."""
+    """What came out: rows of the CSV file, a matplotlib figure with the paper's axes, the findings, and notes on the setting.
+
+    Comparisons of the paper's form with the library's defaults make a table at the top of the page.
+    """
 
     findings: list[Finding]
     rows: list[dict[str, Any]] = field(default_factory=list)
     figure: Any = None
     notes: list[str] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,17 @@ class Finding(NamedTuple):
     in_quick_runs: bool = True
 
 
+class Comparison(NamedTuple):
+    """A measure with the paper's form of a scheme and with the library's defaults. It has no verdict: no paper speaks of it."""
+
+    measure: str
+    paper_form: str
+    our_form: str
+    paper: str
+    ours: str
+    difference: str  # ours less the paper's, with its interval
+
+
 # ---------------------------------------------------------------- repeats
 
 
@@ -83,6 +94,12 @@ def interval(a, b=0.0) -> str:
     """The mean difference and its confidence interval."""
     d = differences(a, b)
     return f"{d.mean():+.3g} [{d.mean() - margin(d):+.3g}, {d.mean() + margin(d):+.3g}]"
+
+
+def compared(measure: str, paper_form: str, our_form: str, pairs) -> Comparison:
+    """`pairs` has the paper's and our value of each repeat."""
+    paper, ours = np.transpose(pairs)
+    return Comparison(measure, paper_form, our_form, text(paper), text(ours), interval(ours, paper))
 
 
 @cache

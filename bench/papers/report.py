@@ -10,11 +10,20 @@ from collections import Counter
 from pathlib import Path
 
 from experiments import ALL, PAPERS, PAPERS_REPEATS, Experiment, Outcome, Run, named
-from findings import LEVEL, POWER, Finding, Verdict, detectable_deviations
+from findings import LEVEL, POWER, Comparison, Finding, Verdict, detectable_deviations
 
 HEADER = """# The papers' experiments, repeated
 
 This page repeats every figure and table of five papers. For each it shows the paper's statements, our results, and a verdict.
+"""
+
+DEFAULTS = """## The papers' form and the library's defaults
+
+The verdicts below are on the papers' forms of the schemes. If you give no keys, you get the library's defaults. This table has both,
+with the same data and seeds. The difference is ours less the paper's, and has its interval at {level} to each side.
+
+| experiment | measure | the paper's form | ours | paper | ours | difference |
+|---|---|---|---|---|---|---|
 """
 
 SUMMARY = """The table counts the papers' statements by verdict. The counts in brackets are of statements tried on a stand-in, that is, on
@@ -88,6 +97,7 @@ def write_outcome(folder: Path, experiment: Experiment, outcome: Outcome, second
         "files": files,
         "notes": outcome.notes,
         "findings": [f._asdict() for f in outcome.findings],
+        "comparisons": [c._asdict() for c in outcome.comparisons],
     }
     unfinished = path["json"].with_suffix(".part")
     unfinished.write_text(json.dumps(record, indent=1) + "\n")
@@ -101,6 +111,7 @@ def record_of(folder: Path, experiment: Experiment, run: Run) -> dict | None:
         record = json.loads(path.read_text())
         there = record["settings"] == run.settings and all((folder / name).exists() for name in record["files"])
         record["findings"] = [Finding(**dict(f, verdict=Verdict(f["verdict"]))) for f in record["findings"]]
+        record["comparisons"] = [Comparison(**c) for c in record.get("comparisons", [])]
         record["notes"], record["seconds"]
     except (OSError, ValueError, KeyError, TypeError):  # missing, damaged or of an older form: it counts as not run
         return None
@@ -135,6 +146,7 @@ def write_page(folder: Path, run: Run) -> None:
     lines = [HEADER]
     if len(there) < len(records):
         lines.append(f"Not run yet: {', '.join(name for name in records if name not in there)}.\n")
+    lines += defaults({name: record["comparisons"] for name, record in there.items()})
     lines += summary({name: record["findings"] for name, record in there.items()}, run.quick)
     lines.append(method(folder, run, sum(record["seconds"] for record in there.values()) / 60))
     for number, paper in PAPERS.items():
@@ -143,6 +155,16 @@ def write_page(folder: Path, run: Run) -> None:
             if name.startswith(number):
                 lines += section(folder, ALL[name], record, run)
     folder.with_suffix(".md").write_text("\n".join(lines) + "\n")
+
+
+def defaults(comparisons: dict[str, list[Comparison]]) -> list[str]:
+    """The table of the papers' forms beside the library's defaults, if there are any."""
+    rows = [
+        f"| {name} | {c.measure} | `{c.paper_form}` | `{c.our_form}` | {c.paper} | {c.ours} | {c.difference} |"
+        for name, of in comparisons.items()
+        for c in of
+    ]
+    return [DEFAULTS.format(level=LEVEL) + "\n".join(rows) + "\n"] if rows else []
 
 
 def summary(findings: dict[str, list[Finding]], quick: bool) -> list[str]:
@@ -182,11 +204,16 @@ def section(folder: Path, experiment: Experiment, record: dict, run: Run) -> lis
         f"### {experiment.name}: {experiment.title}\n",
         f"{experiment.paper}\n",
         " ".join([f"Here: {conditions(experiment, run)}", *record["notes"]]) + "\n",
-        "| statement | here | data | verdict |",
-        "|---|---|---|---|",
-        *(f"| {claim(f)} | {f.here} | {data_of(f)} | {verdict(f, run.quick)} |" for f in record["findings"]),
-        "",
     ]
+    if record["comparisons"]:
+        lines.append("The results are in the table at the top of the page.\n")
+    if record["findings"]:
+        lines += [
+            "| statement | here | data | verdict |",
+            "|---|---|---|---|",
+            *(f"| {claim(f)} | {f.here} | {data_of(f)} | {verdict(f, run.quick)} |" for f in record["findings"]),
+            "",
+        ]
     picture = folder / f"{experiment.name}.png"
     if picture.exists():
         lines.append(f"![{experiment.title}]({folder.name}/{picture.name})\n")

@@ -26,9 +26,11 @@ import kim_choi_additive  # noqa: E402, F401
 import kim_choi_bilinear  # noqa: E402, F401
 import kulis_grauman_2012  # noqa: E402, F401
 import rank_and_landmarks  # noqa: E402, F401
-import m_tree  # noqa: E402, F401
-import sorted_lists  # noqa: E402, F401
 import explicit_maps  # noqa: E402, F401
+import single_projection  # noqa: E402, F401
+import sorted_lists  # noqa: E402, F401
+import m_tree  # noqa: E402, F401
+import defaults  # noqa: E402, F401
 import report  # noqa: E402
 import vectors  # noqa: E402
 from experiments import ALL, Run  # noqa: E402
@@ -89,6 +91,8 @@ def perform(chosen, args):
         plt.close("all")
         for finding in outcome.findings:
             print(f"  {report.verdict(finding, run.quick)}: {report.claim(finding)}\n      here: {finding.here}", flush=True)
+        for c in outcome.comparisons:
+            print(f"  {c.measure}: {c.paper_form} {c.paper}, {c.our_form} {c.ours}, difference {c.difference}", flush=True)
     if args.docs:
         report.write_page(args.out, run)
 
