@@ -82,6 +82,12 @@ def landmarks_of(kernel):
     return f"KPCA128({kernel.description()},p=500{as_they_are})"
 
 
+def codes_of(kernel):
+    """The codes for any kernel. The best rank depends on the number of bits and
+    the data, so train chooses it."""
+    return f"KLSH256({kernel.description()},rank=auto)"
+
+
 SPARSE = ",store=sparse"
 
 
@@ -98,7 +104,7 @@ def sparse_candidates(kernel, nlist):
              ["CWS512"] if kind is swig.JaccardKernel else
              ["RHBE512"] if isinstance(kernel, swig.CosineKernel) else
              [f"SIK512({name})"] if kind is swig.ShiftInvariantKernel else
-             [f"KLSH256({name})"])
+             [codes_of(kernel)])
     found = [rows, f"{landmarks_of(kernel)},KIVF{nlist},Refine({rows})"]
     found += [f"{c},BFlat,Refine({rows})" for c in codes]
     found += [f"{c},BFlat" for c in codes]
@@ -134,7 +140,7 @@ def string_candidates(kernel, d, stores, nlist):
         scores = []
     elif isinstance(kernel, swig.LinearKernel):
         maps = reduced("", d)
-        codes = [f"KLSH256({name})"]
+        codes = [codes_of(kernel)]
         scores = []
     elif isinstance(kernel, swig.GaussianKernel):
         maps = reduced("", d)
@@ -147,7 +153,7 @@ def string_candidates(kernel, d, stores, nlist):
     else:
         maps = [(pca, "")]
         codes = ["CWS512"] if kind is swig.JaccardKernel else [
-            f"KLSH256({name})"]
+            codes_of(kernel)]
         scores = []
     found += [f"{m},{lists}{parts}{again}" for m, parts in maps]
     few, _ = maps[0]
@@ -199,8 +205,9 @@ def callback_candidates(kernel, nlist):
         return swig.IndexRefineKernel(chain, flat(d))
 
     def codes(d):
-        index = swig.IndexKernelHash(
-            swig.KernelizedLSH(d, 256, kernel), swig.IndexBinaryFlatSIMD(256))
+        hash = swig.KernelizedLSH(d, 256, kernel)
+        hash.map.auto_rank = True
+        index = swig.IndexKernelHash(hash, swig.IndexBinaryFlatSIMD(256))
         return swig.IndexRefineKernel(index, flat(d))
 
     def rows(d):
@@ -214,7 +221,7 @@ def callback_candidates(kernel, nlist):
                       lambda d: rows(d) + 44),
             Candidate("HNSW32,KFlat(kernel)", MakerOfObjects(graph),
                       lambda d: rows(d) + 272),
-            Candidate("KLSH256(kernel),BFlat,Refine(KFlat(kernel))",
+            Candidate("KLSH256(kernel,rank=auto),BFlat,Refine(KFlat(kernel))",
                       MakerOfObjects(codes), lambda d: rows(d) + 32)]
     return found
 

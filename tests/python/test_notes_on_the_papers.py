@@ -5,6 +5,7 @@ that do not hold as they stand, and what holds in their place."""
 import re
 from pathlib import Path
 
+import faiss
 import faiss_ext
 import numpy as np
 import pytest
@@ -70,6 +71,33 @@ def test_explicit_maps_are_longer_than_corollary_1_says():
              for kernel in ("chi2", "js", "intersection") for order in range(1, 101)]
     assert max(norms) <= 1 + 1e-6
     assert min(norms) == pytest.approx(0.84, abs=5e-3)
+
+
+def test_equation_3_lacks_the_eigenvalues():
+    assert says("101", "0.27", "0.50")
+    place = np.linspace(0, 1, 101)
+    landmarks = np.stack([place, 1 - place], axis=1)
+    chi2 = faiss_ext.kernel_factory("chi2")
+    values, vectors = np.linalg.eigh(chi2.gram(landmarks, landmarks).astype(float))
+    kept = values > 1e-6 * values[-1]
+    rows = chi2.gram(np.eye(2), landmarks)  # of two histograms without a common component
+
+    def expected_share(power):
+        a, b = rows @ (vectors[:, kept] * values[kept] ** power)
+        return np.arccos(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) / np.pi
+
+    assert chi2.gram(np.eye(2), np.eye(2))[0, 1] == 0
+    assert expected_share(0) == pytest.approx(0.27, abs=5e-3)
+    assert expected_share(-0.5) == pytest.approx(0.5, abs=1e-4)
+
+
+def test_algorithm_1_draws_too_few_offsets():
+    assert says("2,000", "10,000")
+    k, m = 400, 5
+    hash = faiss_ext.kernel_hash_factory(28 * 28, f"BSIK{k}(28x28,m={m},gamma=1)")
+    entries = hash.projection.k_w * hash.projection.k_v
+    assert (m * k, entries) == (2000, 10_000)
+    assert len(faiss.vector_to_array(hash.projection.pair_w)) == k
 
 
 def test_lemma_2_of_2015_fails_for_points_and_for_the_mean():

@@ -18,7 +18,7 @@ stats = pytest.importorskip("scipy.stats")
 metrics = pytest.importorskip("sklearn.metrics")
 
 FOLDER = ROOT / "bench" / "papers"
-NAMES = ("findings", "measures", "vectors", "reproduce")
+NAMES = ("findings", "measures", "vectors", "m_tree", "sorted_lists", "reproduce")
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +156,58 @@ def test_equality_can_be_refuted_and_a_check_can_pass(papers):
     assert verdicts([findings.agrees("", "", values, 1), findings.agrees("", "", values, 2)]) == ["holds", "does not hold"]
 
 
+def test_a_comparison_is_paired(papers):
+    rng = np.random.default_rng(8)
+    paper = rng.normal(size=6)
+    ours = paper + rng.normal(1, 0.1, size=6)
+    found = papers.findings.compared("recall", "A", "B", list(zip(paper, ours)))
+    low, high = stats.t.interval(0.98, 5, np.mean(ours - paper), stats.sem(ours - paper))
+    numbers = [float(n) for n in re.findall(r"[-+.\de]+", found.difference)]
+    np.testing.assert_allclose(numbers, [np.mean(ours - paper), low, high], rtol=6e-3)
+    assert found[:4] == ("recall", "A", "B", papers.findings.text(paper))
+
+
+# ------------------------------------------------------------ searches
+
+
+def test_the_m_tree_finds_the_nearest_and_its_balls_hold_their_objects(papers):
+    rng = np.random.default_rng(9)
+    x, queries = rng.random((700, 3)), rng.random((30, 3))
+    distances, to_queries = (np.linalg.norm(a[:, None] - x, axis=2) for a in (x, queries))
+    for keys in papers.m_tree.VARIANTS.values():
+        tree = papers.m_tree.MTree(distances, rng=np.random.default_rng(1), **keys)
+        leaves = []
+
+        def visit(node, centre, leaves=leaves):
+            assert 1 <= len(node) <= papers.m_tree.CAPACITY
+            count = len(node)
+            for e in node:
+                if centre is not None:
+                    assert e.to_parent == distances[e.centre, centre]
+                if e.node is None:
+                    leaves.append(e.centre)
+                else:
+                    objects = below(e.node)
+                    assert distances[e.centre, objects].max() <= e.radius + 1e-12
+                    count += visit(e.node, e.centre)
+            return count
+
+        def below(node):
+            return [o for e in node for o in ([e.centre] if e.node is None else below(e.node))]
+
+        entries = visit(tree.root, None)
+        assert sorted(leaves) == list(range(len(x)))
+        for row in to_queries:
+            count, best = tree.examined(row)
+            assert best == row.min()
+            assert count < entries / 2  # in three dimensions balls exclude a lot
+
+
+def test_planted_codes_are_at_their_distances(papers):
+    codes, query = papers.sorted_lists.planted(50, 7, 15, np.random.default_rng(10))
+    np.testing.assert_array_equal(papers.measures.hamming(query, codes)[0], [7] + 49 * [15])
+
+
 # ------------------------------------------------------------ the quick run
 
 
@@ -186,8 +238,9 @@ def test_findings_hold_in_a_quick_run(environment, tmp_path):
     failed = []
     for name in names:
         assert f"\n### {name}: " in page
-        findings = json.loads((out / f"{name}.json").read_text())["findings"]
-        assert findings
+        record = json.loads((out / f"{name}.json").read_text())
+        findings = record["findings"]
+        assert findings or record["comparisons"]
         assert (out / f"{name}.csv").exists(), name
         failed += [f"{name}: {f['claim']}; here: {f['here']}" for f in findings if f["in_quick_runs"] and f["verdict"] != "holds"]
         assert all(f["because"] for f in findings if f["verdict"] == "undecided")
@@ -196,6 +249,16 @@ def test_findings_hold_in_a_quick_run(environment, tmp_path):
     counted = re.findall(r"\| (\d+) \(\d+\) \| (\d+) \(\d+\) \| (\d+) \(\d+\) \| \d+ of (\d+) \|", page)
     written = [json.loads((out / f"{name}.json").read_text())["findings"] for name in names]
     assert np.array(counted, int).sum() == sum(map(len, written))
+
+
+def test_defaults_stand_beside_the_papers_forms(papers, tmp_path):
+    papers.reproduce.main(["--quick", "--only", "004-defaults", "--docs", str(tmp_path)])
+    page = (tmp_path / "reproduction.md").read_text()
+    table = page[page.index("## The papers' form") : page.index("## Summary")]
+    row = re.search(r"\| 004-defaults \| .*\| `(BSIK.*?)` \| `(BSIK.*?)` \| (\S+) ± \S+ \| (\S+) ± \S+ \| (\S+) \[", table)
+    assert "w=dense" in row[1] and "w=dense" not in row[2]
+    assert float(row[5]) == pytest.approx(float(row[4]) - float(row[3]), abs=2e-3)
+    assert "table at the top" in page[page.index("### 004-defaults") :]
 
 
 def test_what_belongs_together(papers, capsys, tmp_path):
