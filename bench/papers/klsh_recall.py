@@ -26,6 +26,7 @@ VARIANTS = [
     ("plain, centred query", ""),
     ("low rank (64), centred query", "rank=64"),
     ("low rank (64) and scale 5, centred query", "rank=64,scale=5"),
+    ("rank=auto, centred query", "rank=auto"),
     ("rank=auto, scale=auto, centred query", "rank=auto,scale=auto"),
     ("Gaussian draw (KPCA+LSH), rank 64, centred query", "draw=gauss,rank=64"),
     ("Nyström, Gaussian draw, as in the papers", "nystrom=1,draw=gauss,center=0"),

@@ -14,7 +14,8 @@ from findings import LEVEL, POWER, Comparison, Finding, Verdict, detectable_devi
 
 HEADER = """# The papers' experiments, repeated
 
-This page repeats every figure and table of five papers. For each it shows the paper's statements, our results, and a verdict.
+This page repeats every figure and table of five papers, and tests statements that have neither. For each it shows the paper's
+statements, our results, and a verdict.
 """
 
 DEFAULTS = """## The papers' form and the library's defaults

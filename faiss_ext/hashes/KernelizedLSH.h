@@ -46,7 +46,8 @@ namespace faiss_ext {
  * rank=auto and scale=auto try powers of two from 16 and the full rank, and no
  * scale, 1, 3, 5, 7 and 9. They choose by the recall of a held-out part of the
  * training set: the 10 nearest of up to 200 queries among the 100 nearest by
- * Hamming distance, in up to 5,000 vectors.
+ * Hamming distance, in up to 5,000 vectors. The best rank rises with the number
+ * of bits (docs/klsh.md).
  *
  * nystrom=1 leaves K uncentred. With draw=clt and center=0 all bits are then
  * nearly constant. We measured this (docs/klsh.md); no paper mentions it.

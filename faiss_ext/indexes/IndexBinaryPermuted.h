@@ -27,6 +27,10 @@ namespace faiss_ext {
  *
  * The candidates are ranked by Hamming distance, and equal distances by id.
  *
+ * A search visits up to 2 M (B + 1) entries. With the defaults these are 44
+ * n^(2/3), which can be all codes if n is below 85,000. Set B=0 for so few
+ * codes, as in the papers.
+ *
  * String: `BPerm(eps=0.5,B=10)`, `BPerm(M=130,B=100)`, with `seed` and
  * `max_gb`.
  *

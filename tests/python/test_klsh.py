@@ -149,7 +149,7 @@ def test_the_table_of_recalls_is_printed(run_python, tmp_path):
             values = [float(v) for v in row[1].split("|")]
             assert 0 <= values[0] <= values[1] <= values[2] <= 1
             recall.setdefault(row[0], []).append(values[1])
-    assert len(recall) == 13
+    assert len(recall) == 14
     # recall@10 of 300: far above and near chance
     assert max(recall["Nyström, CLT draw, as in the papers"]) < 0.3
     assert min(recall["plain, centred query"]) > 0.7
