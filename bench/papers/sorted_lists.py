@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Statements on the search in sorted lists that have no figure: its probability of success, and its time.
 
-The search is `BPerm` with B = 0, which examines the 2M nearest entries of M = 2 n^(1 / (1 + ε)) lists.
+The search is `BPerm`. With B = 0 it examines the 2M nearest entries of M = 2 n^(1 / (1 + ε)) lists.
 """
 
 from __future__ import annotations

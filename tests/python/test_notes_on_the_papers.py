@@ -154,3 +154,23 @@ def test_clt_draws_without_centring_collapse(digits):
     assert share_of_constant_bits("nystrom=1") == 1
     with_gauss = share_of_constant_bits("nystrom=1,draw=gauss")
     assert with_gauss == pytest.approx(0.14, abs=0.03)
+
+
+def test_the_best_rank_depends_on_the_number_of_bits(digits):
+    base, queries = (x / x.sum(axis=1, keepdims=True) for x in (digits.base, digits.queries))
+    flat = faiss_ext.index_factory(64, "KFlat(chi2)")
+    flat.add(base)
+    nearest = flat.search(queries, 1)[1]
+
+    def recall(bits, rank):
+        found = []
+        for seed in range(1, 5):
+            index = faiss_ext.index_factory(64, f"KLSH{bits}(chi2,p=200,t=20,center=0,rank={rank},seed={seed}),BFlat")
+            index.train(base)
+            index.add(base)
+            found.append((index.search(queries, 5)[1] == nearest).any(axis=1).mean())
+        return np.mean(found)
+
+    # a standard deviation of the difference is below 0.03
+    assert recall(32, 8) > recall(32, 128) + 0.05
+    assert recall(512, 128) > recall(512, 8) + 0.05
