@@ -60,7 +60,7 @@ def test_all_that_was_tried_is_told(found):
         assert t.fits == (t.recall >= 0.9)
     assert "HKM1(chi2),PCAR64,HNSW16,KFlat(linear,store=i8),Refine(KFlat(chi2,store=f16))" in strings
     single = {t.string: t.single_queries_per_second for t in found.tried if t.fits}
-    assert found.fastest_single == max(single, key=single.get) and found.single_queries_per_second == single[found.string] > 0
+    assert found.fastest_single.string == max(single, key=single.get) and found.single_queries_per_second == single[found.string] > 0
     assert all(t.single_queries_per_second is None for t in found.tried if not t.fits)
     # (headers and blocks of lists that are not full)
     flat = next(t for t in found.tried if t.string.startswith("KFlat"))
