@@ -145,7 +145,7 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     /// Memory for fields that a later patch release of FAISS adds to
     /// IndexBinaryIVF. FAISS sets them, so nothing here does. The first member,
     /// as it follows FAISS's fields.
-    std::byte room[room_for_fields];
+    [[maybe_unused]] std::byte room[room_for_fields];
     idx_t next_id = -1; ///< the id that add gives next; -1: not known
     void find_next_id();
 };

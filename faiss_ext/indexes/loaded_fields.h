@@ -21,8 +21,8 @@ namespace faiss_ext {
 /// which IndexBinaryIVFSIMD is derived.
 inline constexpr std::size_t room_for_fields = 64;
 
-/** A pointer to a field of a class of FAISS, for the FAISS that is loaded:
- * `index.*loaded<&faiss::IndexIVF::nprobe>`.
+/** A pointer to a field of a class of FAISS, for the FAISS that is loaded.
+ * The operators .* and ->* take it.
  *
  * It points to the field's place in the headers until move_field is called.
  */

@@ -30,8 +30,7 @@ std::unique_ptr<KernelHash> make_hash(int d, const Token& part) {
     const bool is_whole = next == '\0' || next == '(';
     if (digits.empty() && is_whole) {
         at_bits.fail(
-                "expected the number of bits",
-                {"a number from 1 to 67108864"});
+                "expected the number of bits", {"a number from 1 to 67108864"});
     }
     // 2^26 bits are 8 MB a code
     const bool is_number = !digits.empty() && digits.size() <= 8 && is_whole;
