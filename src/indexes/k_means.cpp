@@ -139,7 +139,7 @@ PackedCentroids::PackedCentroids(size_t d, size_t count, const float* centroids)
 }
 
 void PackedCentroids::pack_bytes(const float* centroids) {
-    Bytes& b = bytes.emplace();
+    CentroidBytes& b = bytes.emplace();
     b.rows.assign(centroids, centroids + count * d);
     half_squares.resize(simd::byte_panels_size(1, count) / 4);
     b.zeros.resize(half_squares.size());

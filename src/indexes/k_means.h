@@ -15,6 +15,15 @@
 
 namespace faiss_ext {
 
+/// Centroids, rounded to bytes.
+struct CentroidBytes {
+    AlignedVector<uint8_t> panels; ///< as in simd/byte_products.h
+    AlignedVector<float> rows;     ///< the centroids as they are
+    std::vector<float> zeros;      ///< instead of half_squares
+    float scale = 0;               ///< of the bytes
+    float most_length = 0, most_lost = 0;
+};
+
 /** Centroids, packed for comparison with vectors.
  *
  * The score of a centroid c is half the squared distance to the vector x, less
@@ -74,14 +83,7 @@ struct PackedCentroids {
     /// half of the squared lengths; zeros up to whole panels
     std::vector<float> half_squares;
     AlignedVector<float> panels; ///< as in simd/projection.h; or bytes
-    struct Bytes {
-        AlignedVector<uint8_t> panels; ///< as in simd/byte_products.h
-        AlignedVector<float> rows;     ///< the centroids
-        std::vector<float> zeros;      ///< instead of half_squares
-        float scale = 0;               ///< of the bytes
-        float most_length = 0, most_lost = 0;
-    };
-    std::optional<Bytes> bytes;
+    std::optional<CentroidBytes> bytes;
 
     void pack_bytes(const float* centroids);
 };

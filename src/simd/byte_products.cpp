@@ -36,12 +36,12 @@ constexpr size_t tile_panels = 1, tile_rows = 4, lanes = 8;
 constexpr size_t tile_panels = 1, tile_rows = 1, lanes = 1;
 #endif
 constexpr bool subtracts_128 = lanes == 8; ///< before it multiplies
-constexpr size_t panel_vectors = byte_panel_width / lanes;
 
 #if HWY_TARGET <= HWY_AVX2
 
 using Sums = hn::CappedTag<int32_t, lanes>;
 using Sum = hn::Vec<Sums>;
+constexpr size_t panel_vectors = byte_panel_width / lanes;
 
 /// Adds the products of four bytes in each lane. a is from 1 to 255.
 HWY_INLINE Sum add_products(Sum sum, Sum a, Sum x) {
