@@ -17,11 +17,10 @@ namespace faiss_ext {
 inline void prefetch_row(const void* data, size_t bytes) {
     constexpr uintptr_t cache_line = 64;
     constexpr int is_read = 0, second_level = 2;
-    const char* end = static_cast<const char*>(data) + bytes;
+    const auto* begin = static_cast<const char*>(data);
     // rows need not begin on a cache line
-    auto* line = reinterpret_cast<const char*>(
-            reinterpret_cast<uintptr_t>(data) / cache_line * cache_line);
-    for (; line < end; line += cache_line) {
+    const char* line = begin - reinterpret_cast<uintptr_t>(begin) % cache_line;
+    for (; line < begin + bytes; line += cache_line) {
         __builtin_prefetch(line, is_read, second_level);
     }
 }
