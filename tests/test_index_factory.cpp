@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Results of strings in all factories, and messages about bad strings.
 
+#include <array>
 #include <memory>
 #include <new>
 #include <random>
@@ -290,6 +291,33 @@ TEST(Factories, GoodStrings) {
     EXPECT_EQ(made(binary_, "IDMap2,BHNSW8", 64).first, "IDTable HNSW M=8");
 }
 
+TEST(Factories, SettingsOfGraphs) {
+    const auto settings = [](const faiss::HNSW& hnsw) {
+        return std::array{
+                hnsw.nb_neighbors(1), hnsw.efConstruction, hnsw.efSearch};
+    };
+    const std::array expected = {8, 100, 64};
+    const std::string graph = "HNSW8(efSearch=64,efConstruction=100)";
+    const auto vectors = faiss_ext::index_factory(d, graph + ",KFlat(linear)");
+    EXPECT_EQ(
+            settings(dynamic_cast<IndexHNSWKernel&>(*vectors).hnsw), expected);
+    for (const std::string& string :
+         {"B" + graph, "B" + graph + ",BKFlat(jaccard)"}) {
+        const auto bits = faiss_ext::index_binary_factory(64, string);
+        EXPECT_EQ(
+                settings(dynamic_cast<IndexBinaryHNSWSIMD&>(*bits).hnsw),
+                expected);
+    }
+    const auto codes = faiss_ext::index_factory(d, "SIK64(gaussian),B" + graph);
+    EXPECT_EQ(
+            settings(dynamic_cast<IndexBinaryHNSWSIMD&>(
+                             *dynamic_cast<IndexKernelHash&>(*codes).storage)
+                             .hnsw),
+            expected);
+    EXPECT_TRUE(is_faiss_ext_string("B" + graph));
+    EXPECT_FALSE(is_faiss_ext_string("BHNSW8"));
+}
+
 /// A bad string, the position marked in it, and the text that the message
 /// contains there or lists as accepted.
 struct BadString {
@@ -383,6 +411,10 @@ const BadString bad_strings[] = {
         {index_, "HNSW1,KFlat(linear)", 4, "a number from 2"},
         {index_, "HNSW99999999999999,KFlat(linear)", 4, "a number from 2"},
         {index_, "HNSW8,SIK64(gaussian),BFlat", 0, "HNSW<M>,KFlat(<kernel>)"},
+        {index_, "HNSW8(efSearch=0),KFlat(linear)", 15, "a number from 1"},
+        {index_, "HNSW8(ef=9),KFlat(linear)", 6, "efConstruction"},
+        {index_, "HNSW8(100),KFlat(linear)", 6, "efConstruction"},
+        {index_, "SCR64,BHNSW8(efSearch=1.5)", 22, "a number from 1"},
         {index_, "IVF8,KFlat(linear)", 0, "KFlat(<kernel>)"},
         {index_, "HKM1(chi2),IDMap,Flat", 11, "IDMap must come first"},
         {index_, "RFF8(gaussian),IDMap2,IVF4,Flat", 15, "must come first"},
@@ -417,6 +449,8 @@ const BadString bad_strings[] = {
         {binary_, "BFlat,Refine(BKFlat(foo))", 20, "jaccard"},
         {binary_, "BFlat,Refine(BKFlat(dice),BFlat)", 13, "BKFlat(<kernel>)"},
         {binary_, "BHNSW1,BKFlat(dice)", 5, "a number from 2 to 1024"},
+        {binary_, "BHNSW1(efSearch=9)", 5, "a number from 2 to 1024"},
+        {binary_, "BHNSW8(efsearch=9)", 7, "efSearch"},
         {binary_, "BHNSW8,BKFlat(russellrao)", 0, "k(x, x) = 1"}};
 
 TEST(Factories, BadStrings) {

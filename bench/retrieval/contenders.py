@@ -85,9 +85,9 @@ def ours(kernel, n, map_dims, store):
     graph = {"parameter": "efSearch", "efforts": EF, "effort_is_candidates": True, **common}
     found.append(contender(f"HNSW32,KFlat({kernel})", "HNSW,KFlat", **graph))
     front = _fronts(kernel, min(64, p))[0]
-    found.append(contender(
-        f"{front},HNSW16,KFlat(linear,store=i8),{refine}", "map,HNSW,KFlat of bytes,Refine",
-        **{**graph, "factors": PQ_FACTORS}))
+    found += [contender(
+        f"{front},{links},KFlat(linear,store=i8),{refine}", "map,HNSW,KFlat of bytes,Refine",
+        **{**graph, "factors": PQ_FACTORS}) for links in ("HNSW16", "HNSW16(efConstruction=100)")]
     return found
 
 

@@ -19,13 +19,6 @@ struct ProductKernel : CombinedKernel {
     void add(const Kernel& kernel);
 
     void fields(FieldVisitor& v) const override;
-    void block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
     void distance_block(
             size_t n,
             const float* x,
@@ -33,10 +26,11 @@ struct ProductKernel : CombinedKernel {
             const float* y,
             size_t d,
             float* out) const override;
-    void self_values(size_t n, const float* x, size_t d, float* out)
-            const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+
+   protected:
+    void combine(size_t size, float* out, const Values& values) const override;
 };
 
 } // namespace faiss_ext

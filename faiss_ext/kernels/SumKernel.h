@@ -18,13 +18,6 @@ struct SumKernel : CombinedKernel {
     void add(const Kernel& kernel, double weight = 1);
 
     void fields(FieldVisitor& v) const override;
-    void block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
     void distance_block(
             size_t n,
             const float* x,
@@ -32,14 +25,15 @@ struct SumKernel : CombinedKernel {
             const float* y,
             size_t d,
             float* out) const override;
-    void self_values(size_t n, const float* x, size_t d, float* out)
-            const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
     bool has_unit_vectors() const override;
     bool is_normalized() const override;
 
     static constexpr double min_weight = 1e-6, max_weight = 1e6;
+
+   protected:
+    void combine(size_t size, float* out, const Values& values) const override;
 
    private:
     bool weights_sum_to_1() const;

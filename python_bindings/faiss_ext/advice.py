@@ -158,7 +158,8 @@ def string_candidates(kernel, d, stores, nlist):
     found += [f"{m},{lists}{parts}{again}" for m, parts in maps]
     few, _ = maps[0]
     if few != pca:  # mapping takes longer than a walk
-        found.append(f"{few},HNSW16,KFlat(linear,store=i8){again}")
+        found.append(f"{few},HNSW16(efConstruction=100),"
+                     f"KFlat(linear,store=i8){again}")
     found.append(f"HNSW32,{rows}")
     found += [f"{c},BFlat{again}" for c in codes]
     # codes only, without the exact vectors

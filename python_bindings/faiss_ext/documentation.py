@@ -837,7 +837,8 @@ class Functions:
 
         - `scheme,storage`: a hash in front of a binary index
         - `KFlat(kernel)`: exact search
-        - `HNSW32,KFlat(kernel)`: a graph
+        - `HNSW32,KFlat(kernel)`: a graph; `HNSW32(efConstruction=100,
+          efSearch=64),KFlat(kernel)` sets its parameters
 
         `IDMap,` and transformations such as `PCA64,` or `HKM1(chi2),` can be
         put in front, and `,Refine(KFlat(kernel))` at the end. Any other string

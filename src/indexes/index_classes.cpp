@@ -214,6 +214,22 @@ std::string links_of(const faiss::HNSW& hnsw) {
     return std::to_string(hnsw.nb_neighbors(1));
 }
 
+/// The part of a factory string that makes a graph of ours. FAISS's strings
+/// have no settings.
+std::string graph_string(const std::string& name, const faiss::HNSW& hnsw) {
+    const faiss::HNSW usual;
+    std::string settings;
+    const auto add = [&](const char* key, int value, int usual) {
+        if (value != usual) {
+            settings += (settings.empty() ? "" : ",") + setting(key, value);
+        }
+    };
+    add("efConstruction", hnsw.efConstruction, usual.efConstruction);
+    add("efSearch", hnsw.efSearch, usual.efSearch);
+    return name + links_of(hnsw) +
+            (settings.empty() ? "" : "(" + settings + ")");
+}
+
 /// The factory string of a transformation. Throws if there is none.
 std::string transform_string(const VectorTransform* vt) {
     if (const auto* map = dynamic_cast<const FeatureMap*>(vt)) {
@@ -823,7 +839,7 @@ void register_float_classes() {
     register_index_class(hnsw);
     auto graph = changing_graph_class<IndexHNSWKernel>();
     graph.string = [](const IndexHNSWKernel& i) {
-        return "HNSW" + links_of(i.hnsw) + "," + index_string(i.storage);
+        return graph_string("HNSW", i.hnsw) + "," + index_string(i.storage);
     };
     register_index_class(graph);
 
@@ -952,7 +968,7 @@ void register_binary_classes() {
     auto hnsw = graph_class<faiss::IndexBinaryHNSW>();
     hnsw.string = [](const faiss::IndexBinaryHNSW& i) {
         return string_if<faiss::IndexBinaryHNSW, IndexBinaryHNSWSIMD>(
-                i, "BHNSW" + links_of(i.hnsw));
+                i, graph_string("BHNSW", i.hnsw));
     };
     register_index_class(hnsw);
     register_index_class(changing_graph_class<IndexBinaryHNSWSIMD>());
@@ -973,7 +989,7 @@ void register_binary_classes() {
         return texts;
     };
     graph.string = [](const IndexBinaryHNSWKernel& i) {
-        return "BHNSW" + links_of(i.hnsw) + ",BKFlat(" +
+        return graph_string("BHNSW", i.hnsw) + ",BKFlat(" +
                 i.kernel->description() + ")";
     };
     register_index_class(graph);

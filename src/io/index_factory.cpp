@@ -19,6 +19,7 @@
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryHNSWKernel.h>
+#include <faiss_ext/indexes/IndexBinaryHNSWSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexBinaryRefineKernel.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
@@ -30,6 +31,7 @@
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/index_registry.h>
+#include <faiss_ext/indexes/search_limits.h>
 
 #include "core/errors.h"
 #include "core/field_strings.h"
@@ -246,6 +248,52 @@ std::unique_ptr<IndexT> make_wrapper(
     return index;
 }
 
+/// The settings of a graph, as in `HNSW32(efConstruction=100,efSearch=64)`.
+struct GraphSettings {
+    int links, ef_construction, ef_search;
+
+    explicit GraphSettings(const Token& part) {
+        const TokenHead head(part);
+        const Token number = part.after(head.letters.size());
+        links = head.digits.size() > 4 ? 0 : std::atoi(head.digits.c_str());
+        if (links < 2 || links > 1024) {
+            number.fail(
+                    "invalid number of links '" + head.digits + "'",
+                    {"a number from 2 to 1024"});
+        }
+        Spec spec = Spec::parse(part.text, part.begin, part.end);
+        const auto ef = [&](const char* key, int usual) {
+            return int(spec.get_number<int64_t>(
+                    key,
+                    usual,
+                    1,
+                    max_ef,
+                    {"a number from 1 to " + std::to_string(max_ef)}));
+        };
+        const faiss::HNSW usual;
+        ef_construction = ef("efConstruction", usual.efConstruction);
+        ef_search = ef("efSearch", usual.efSearch);
+        spec.finish();
+    }
+
+    void apply(faiss::HNSW& hnsw) const {
+        hnsw.efConstruction = ef_construction;
+        hnsw.efSearch = ef_search;
+    }
+};
+
+bool is_hnsw(const Token& part, const std::string& name = "HNSW") {
+    const TokenHead head(part);
+    return head.letters == name && !head.digits.empty() &&
+            (head.next == '\0' || head.next == '(');
+}
+
+/// Returns whether a token begins with a graph of codes that has settings,
+/// which FAISS's strings do not have.
+bool has_graph_settings(const Token& part) {
+    return is_hnsw(part, "BHNSW") && TokenHead(part).next == '(';
+}
+
 /// Returns the forms of binary indexes that can store the codes of a hash.
 /// @param more  further accepted forms
 std::vector<std::string> storage_forms(std::vector<std::string> more) {
@@ -280,6 +328,12 @@ std::unique_ptr<IndexBinary> make_storage(
     }
     if (s == "BFlat") {
         return make_with_ids<IndexBinaryFlatSIMD>(nbits);
+    }
+    if (has_graph_settings(part)) {
+        const GraphSettings settings(part);
+        auto index = make_with_ids<IndexBinaryHNSWSIMD>(nbits, settings.links);
+        settings.apply(index->hnsw);
+        return index;
     }
     // replace each number by #; FAISS accepts any numbers and fails later, or
     // never
@@ -331,40 +385,22 @@ std::unique_ptr<IndexBinary> make_storage(
     }
 }
 
-/// The number of links in a token such as `HNSW32`.
-int number_of_links(const Token& hnsw) {
-    const size_t at = hnsw.str().find("HNSW") + 4;
-    const std::string digits = hnsw.str().substr(at);
-    const int m = digits.size() > 4 ? 0 : std::atoi(digits.c_str());
-    if (m < 2 || m > 1024) {
-        hnsw.after(at).fail(
-                "invalid number of links '" + digits + "'",
-                {"a number from 2 to 1024"});
-    }
-    return m;
-}
-
 std::unique_ptr<Index> make_hnsw(
         int d,
         const Token& hnsw,
         const Token& flat,
         faiss::MetricType metric) {
-    const int m = number_of_links(hnsw);
+    const GraphSettings settings(hnsw);
     auto storage = make_registered<Index>(d, flat, metric);
     auto* vectors = dynamic_cast<IndexFlatKernel*>(storage.get());
     if (!vectors) {
         flat.fail("a graph needs KFlat behind it", {"KFlat(<kernel>)"});
     }
-    auto index = make_with_ids<IndexHNSWKernel>(vectors, m);
+    auto index = make_with_ids<IndexHNSWKernel>(vectors, settings.links);
     storage.release();
     index->own_fields = true;
+    settings.apply(index->hnsw);
     return index;
-}
-
-bool is_hnsw(const Token& part, const std::string& name = "HNSW") {
-    const std::string s = part.str();
-    return s.starts_with(name) && s.size() > name.size() &&
-            num_digits(s, name.size()) == s.size() - name.size();
 }
 
 bool is_exact_for_bits(const Token& part) {
@@ -375,11 +411,15 @@ std::unique_ptr<IndexBinary> make_bit_graph(
         int d,
         const Token& hnsw,
         const Token& flat) {
-    const int m = number_of_links(hnsw);
+    const GraphSettings settings(hnsw);
     const auto exact = make_registered<IndexBinary>(d, flat, faiss::METRIC_L2);
     try {
-        return make_with_ids<IndexBinaryHNSWKernel>(
-                d, *dynamic_cast<IndexBinaryFlatKernel&>(*exact).kernel, m);
+        auto index = make_with_ids<IndexBinaryHNSWKernel>(
+                d,
+                *dynamic_cast<IndexBinaryFlatKernel&>(*exact).kernel,
+                settings.links);
+        settings.apply(index->hnsw);
+        return index;
     } catch (const faiss::FaissException& e) {
         hnsw.fail(message_of(e));
     }
@@ -1008,7 +1048,7 @@ bool is_faiss_ext_string(const std::string& text) {
         }
         const Token rest = whole(description.substr(i));
         if (is_vectors(rest) || is_hash(rest) || is_codes(rest) ||
-            is_map(rest)) {
+            is_map(rest) || has_graph_settings(rest)) {
             return true;
         }
     }

@@ -32,6 +32,25 @@ void CombinedKernel::train_sparse(const SparseVectors& x) {
     train_all([&](Kernel& kernel) { kernel.train_sparse(x); });
 }
 
+void CombinedKernel::block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    combine(n * m, out, [&](const Kernel& kernel, float* values) {
+        kernel.block(n, x, m, y, d, values);
+    });
+}
+
+void CombinedKernel::self_values(size_t n, const float* x, size_t d, float* out)
+        const {
+    combine(n, out, [&](const Kernel& kernel, float* values) {
+        kernel.self_values(n, x, d, values);
+    });
+}
+
 void CombinedKernel::check_input(
         idx_t n,
         const float* x,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/scratch.h"
+
 namespace faiss_ext {
 
 void ProductKernel::add(const Kernel& kernel) {
@@ -17,39 +19,18 @@ void ProductKernel::fields(FieldVisitor& v) const {
     v.parts("kernels", kernels, nullptr, 1, 1, "the kernels to multiply");
 }
 
-namespace {
-
-/// Multiplies `size` values of all kernels, in double precision so that the
-/// product of some factors may exceed the range of float.
-template <class Values>
-void product(
-        const ProductKernel& kernel,
-        size_t size,
-        float* out,
-        Values&& values) {
-    std::vector<float> factor(size);
-    std::vector<double> all(size, 1.0);
-    for (const auto& part : kernel.kernels) {
-        values(*part, factor.data());
+// The product of some factors may exceed the range of float.
+void ProductKernel::combine(size_t size, float* out, const Values& values)
+        const {
+    const Scratch factor(size);
+    std::vector<double> product(size, 1.0);
+    for (const auto& kernel : kernels) {
+        values(*kernel, factor.get());
         for (size_t i = 0; i < size; i++) {
-            all[i] *= factor[i];
+            product[i] *= factor[i];
         }
     }
-    std::copy(all.begin(), all.end(), out);
-}
-
-} // namespace
-
-void ProductKernel::block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    product(*this, n * m, out, [&](const Kernel& kernel, float* factor) {
-        kernel.block(n, x, m, y, d, factor);
-    });
+    std::copy(product.begin(), product.end(), out);
 }
 
 // Let a_x = a(x, x) and A = a_x + a_y - 2 a(x, y), and the same for b. The
@@ -89,13 +70,6 @@ void ProductKernel::distance_block(
     }
     std::transform(distance.begin(), distance.end(), out, [](double v) {
         return v < 0 ? 0 : float(v);
-    });
-}
-
-void ProductKernel::self_values(size_t n, const float* x, size_t d, float* out)
-        const {
-    product(*this, n, out, [&](const Kernel& kernel, float* factor) {
-        kernel.self_values(n, x, d, factor);
     });
 }
 

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <vector>
+
+#include "core/scratch.h"
 
 namespace faiss_ext {
 
@@ -25,38 +26,15 @@ void SumKernel::fields(FieldVisitor& v) const {
             "the kernels to add; 0.3*chi2 has the weight 0.3");
 }
 
-namespace {
-
-/// Computes the weighted sum of `size` values of each kernel.
-template <class Values>
-void weighted_sum(
-        const SumKernel& sum,
-        size_t size,
-        float* out,
-        Values&& values) {
-    std::vector<float> term(size);
+void SumKernel::combine(size_t size, float* out, const Values& values) const {
+    const Scratch term(size);
     std::fill_n(out, size, 0.0f);
-    for (size_t k = 0; k < sum.kernels.size(); k++) {
-        values(*sum.kernels[k], term.data());
-        const double weight = sum.weights[k];
+    for (size_t k = 0; k < kernels.size(); k++) {
+        values(*kernels[k], term.get());
         for (size_t i = 0; i < size; i++) {
-            out[i] = float(out[i] + weight * term[i]);
+            out[i] = float(out[i] + weights[k] * term[i]);
         }
     }
-}
-
-} // namespace
-
-void SumKernel::block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    weighted_sum(*this, n * m, out, [&](const Kernel& kernel, float* term) {
-        kernel.block(n, x, m, y, d, term);
-    });
 }
 
 void SumKernel::distance_block(
@@ -66,15 +44,8 @@ void SumKernel::distance_block(
         const float* y,
         size_t d,
         float* out) const {
-    weighted_sum(*this, n * m, out, [&](const Kernel& kernel, float* term) {
-        kernel.distance_block(n, x, m, y, d, term);
-    });
-}
-
-void SumKernel::self_values(size_t n, const float* x, size_t d, float* out)
-        const {
-    weighted_sum(*this, n, out, [&](const Kernel& kernel, float* term) {
-        kernel.self_values(n, x, d, term);
+    combine(n * m, out, [&](const Kernel& kernel, float* values) {
+        kernel.distance_block(n, x, m, y, d, values);
     });
 }
 

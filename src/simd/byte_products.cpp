@@ -10,6 +10,7 @@
 // has VNNI
 #define HWY_WANT_AVX3_DL
 
+#include "core/constant_count.h"
 #include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -142,18 +143,6 @@ void tile(
 
 #endif
 
-/// Calls tile for `rows` rows, at most R.
-template <size_t P, size_t R, class... Arguments>
-void tile_of(size_t rows, const Arguments&... arguments) {
-    if constexpr (R > 0) {
-        if (rows == R) {
-            tile<P, R>(arguments...);
-        } else {
-            tile_of<P, R - 1>(rows, arguments...);
-        }
-    }
-}
-
 template <size_t P>
 void panel_group(
         size_t n,
@@ -167,17 +156,19 @@ void panel_group(
         float* y,
         size_t stride) {
     for (size_t i = 0; i < n; i += tile_rows) {
-        tile_of<P, tile_rows>(
-                std::min(tile_rows, n - i),
-                x + i * d,
-                begin + i,
-                factors + i,
-                packed,
-                d,
-                columns,
-                plus,
-                y + i * stride,
-                stride);
+        with_constant_count<tile_rows>(
+                std::min(tile_rows, n - i), [&](auto rows) {
+                    tile<P, decltype(rows)::value>(
+                            x + i * d,
+                            begin + i,
+                            factors + i,
+                            packed,
+                            d,
+                            columns,
+                            plus,
+                            y + i * stride,
+                            stride);
+                });
     }
 }
 
@@ -201,32 +192,17 @@ void byte_products_target(
     constexpr size_t wide = tile_panels * byte_panel_width;
     for (size_t j = 0; j < m;) {
         const bool is_wide = j + wide <= m;
-        const uint8_t* panels = packed + j * padded;
-        if (is_wide) { // NOLINT(bugprone-branch-clone): the panels differ
-            panel_group<tile_panels>(
-                    n,
-                    x,
-                    begin.data(),
-                    factors,
-                    panels,
-                    padded,
-                    m - j,
-                    plus + j,
-                    y + j,
-                    m);
-        } else {
-            panel_group<1>(
-                    n,
-                    x,
-                    begin.data(),
-                    factors,
-                    panels,
-                    padded,
-                    m - j,
-                    plus + j,
-                    y + j,
-                    m);
-        }
+        const auto group = is_wide ? panel_group<tile_panels> : panel_group<1>;
+        group(n,
+              x,
+              begin.data(),
+              factors,
+              packed + j * padded,
+              padded,
+              m - j,
+              plus + j,
+              y + j,
+              m);
         j += is_wide ? wide : byte_panel_width;
     }
 }

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/constant_count.h"
 #include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -120,18 +121,6 @@ HWY_NOINLINE void tile(
     }
 }
 
-/// Calls tile for `rows` rows, at most R.
-template <size_t P, size_t R, class... Arguments>
-void tile_of(size_t rows, const Arguments&... arguments) {
-    if constexpr (R > 0) {
-        if (rows == R) {
-            tile<P, R>(arguments...);
-        } else {
-            tile_of<P, R - 1>(rows, arguments...);
-        }
-    }
-}
-
 /// Multiplies P panels by all rows of x.
 template <size_t P>
 void panel_group(
@@ -143,16 +132,18 @@ void panel_group(
     for (size_t k = 0; k < d; k += run_length) {
         const size_t length = std::min(run_length, d - k);
         for (size_t i = 0; i < n; i += tile_rows) {
-            tile_of<P, tile_rows>(
-                    std::min(tile_rows, n - i),
-                    x + i * d + k,
-                    panels + k * panel_width,
-                    d,
-                    length,
-                    k == 0,
-                    k + length == d,
-                    out,
-                    i);
+            with_constant_count<tile_rows>(
+                    std::min(tile_rows, n - i), [&](auto rows) {
+                        tile<P, decltype(rows)::value>(
+                                x + i * d + k,
+                                panels + k * panel_width,
+                                d,
+                                length,
+                                k == 0,
+                                k + length == d,
+                                out,
+                                i);
+                    });
         }
     }
 }

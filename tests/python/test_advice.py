@@ -58,7 +58,7 @@ def test_all_that_was_tried_is_told(found):
         assert faiss.index_factory(64, t.string).d == 64
         assert 0 <= t.recall <= 1 and t.bytes_per_vector > 0 and t.build_seconds >= 0
         assert t.fits == (t.recall >= 0.9)
-    assert "HKM1(chi2),PCAR64,HNSW16,KFlat(linear,store=i8),Refine(KFlat(chi2,store=f16))" in strings
+    assert "HKM1(chi2),PCAR64,HNSW16(efConstruction=100),KFlat(linear,store=i8),Refine(KFlat(chi2,store=f16))" in strings
     single = {t.string: t.single_queries_per_second for t in found.tried if t.fits}
     assert found.fastest_single.string == max(single, key=single.get) and found.single_queries_per_second == single[found.string] > 0
     assert all(t.single_queries_per_second is None for t in found.tried if not t.fits)

@@ -19,6 +19,7 @@ STRINGS = [
     "KFlat(gaussian(neighbor=7))", "KFlat(matern(nu=2.5,sample_queries=90,sample_points=100,sample_seed=3))", "KFlat(normalized(laplacian(neighbor=7)))",
     "HNSW16,KFlat(expchi2)", "SIK64(gaussian(neighbor=7)),BFlat", "KLSH64(laplacian(neighbor=7),p=50),BFlat", "KPCA8(gaussian(neighbor=7),p=40),Flat",
     "RFF16(matern(neighbor=7)),HNSW8", "BSIK40(neighbor=7),AFlat",
+    "HNSW8(efConstruction=100),KFlat(chi2)", "HNSW8(efConstruction=30,efSearch=64),KFlat(chi2)", "SCR64,BHNSW8(efSearch=64)",
     "OPQ4_16,KIVF4(M=8)", "HKM2(intersection,period=8),RR32,Flat", "AHK64(chi2),BFlat,RFlat", "IVF4,Flat,Refine(KFlat(js))"]
 
 # What an empty index says of those that are not canonical; "..." is a number that only the kernel determines.
@@ -75,7 +76,7 @@ def test_a_string_makes_an_index_that_has_it(string, trained):
         assert index.description() == text
 
 
-@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap2,BKFlat(jaccard)", "BHNSW8,BKFlat(tversky(alpha=0.25,beta=0.25))",
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap2,BKFlat(jaccard)", "BHNSW8(efConstruction=100,efSearch=64)", "BHNSW8(efSearch=64),BKFlat(jaccard)", "BHNSW8,BKFlat(tversky(alpha=0.25,beta=0.25))",
                                     "IDMap,CWS64,BFlat,Refine(BKFlat(jaccard))", "SIK64(gaussian(gamma=2)),BFlat", "RHBE64(rot=pca),BIVF4", "BPerm(B=3)",
                                     "BConcurrent,BPerm(B=3)"])
 def test_of_binary_indexes(string):
