@@ -28,7 +28,11 @@ from . import check_faiss
 from ._version import __version__
 _moved_fields = check_faiss.check(faiss)
 
-from . import swigfaiss_ext
+try:
+    from . import swigfaiss_ext
+except ImportError as _error:
+    _error.msg += f". {check_faiss.REMEDY}"
+    raise
 for _field, _distance in _moved_fields.items():
     swigfaiss_ext._move_field(_field, _distance)
 

@@ -13,6 +13,10 @@ import sys
 from . import check_layouts
 from ._version import FAISS_VERSION, SWIG_TYPE_TABLE, __version__
 
+REMEDY = (f"Install FAISS {FAISS_VERSION} (pip install "
+          f"'faiss-cpu=={FAISS_VERSION}.*'), or build faiss_ext again for "
+          "the FAISS that is there.")
+
 
 def check(faiss):
     """Returns the fields of FAISS's classes that have moved, as a dict of
@@ -20,24 +24,21 @@ def check(faiss):
 
     Raises an ImportError if faiss_ext does not fit.
     """
-    remedy = (f"Install FAISS {FAISS_VERSION} (pip install "
-              f"'faiss-cpu=={FAISS_VERSION}.*'), or build faiss_ext again for "
-              "the FAISS that is there.")
     place = f"faiss {faiss.__version__} in {faiss.__path__[0]}"
     if minor_version(faiss.__version__) != minor_version(FAISS_VERSION):
         raise ImportError(
             f"faiss_ext {__version__} was built for FAISS {FAISS_VERSION}, and "
-            f"this is {place}. {remedy}")
+            f"this is {place}. {REMEDY}")
     if not has_type_table(SWIG_TYPE_TABLE):
         raise ImportError(
             f"faiss_ext {__version__} was built with SWIG's type table "
-            f"{SWIG_TYPE_TABLE}, which {place} does not use. {remedy}")
+            f"{SWIG_TYPE_TABLE}, which {place} does not use. {REMEDY}")
     moved, differences = check_layouts.compare(faiss)
     if differences:
         raise ImportError(
             f"faiss_ext {__version__} was built for FAISS {FAISS_VERSION}, and "
             f"the layout of a class differs in {place}: {differences[0]}. "
-            f"{remedy}")
+            f"{REMEDY}")
     return moved
 
 
