@@ -243,7 +243,7 @@ def main():
     beside_peers(args.peers, ours, x, queries, ids, rng)
     print("\nMicroseconds for each vector\n")
     print("| index | remove one | remove 1,000 | update 1,000 |\n|---|---|---|---|")
-    indexes["AHK512(chi2),BPerm(M=10)"] = build("AHK512(chi2),BPerm(M=10)", x, ids)
+    indexes["AHK512(chi2),BPerm(M=10,B=10)"] = build("AHK512(chi2),BPerm(M=10,B=10)", x, ids)
     for name, index in indexes.items():
         changes(name, index, x, ids, rng)
     sets, codes = faiss.index_binary_factory(x.shape[1], "BKFlat(jaccard)"), np.packbits(x > np.median(x, axis=0), axis=1)

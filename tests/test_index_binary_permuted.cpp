@@ -532,9 +532,9 @@ TEST(Calls, WithNothingOrBad) {
 TEST(Strings, Parameters) {
     using Parameters = std::tuple<double, int, int, int64_t, double>;
     for (const auto& [text, expected] :
-         {std::pair("BPerm(eps=2.74)", Parameters(2.74, 0, 10, 1234, 8)),
+         {std::pair("BPerm(eps=2.74)", Parameters(2.74, 0, 0, 1234, 8)),
           {"BPerm(M=130,B=100,seed=3)", Parameters(0.5, 130, 100, 3, 8)},
-          {"BPerm(B=0,max_gb=0.5)", Parameters(0.5, 0, 0, 1234, 0.5)}}) {
+          {"BPerm(B=7,max_gb=0.5)", Parameters(0.5, 0, 7, 1234, 0.5)}}) {
         const auto made = index_binary_factory(64, text);
         const auto copy = clone_binary_index(made.get());
         const auto& i = dynamic_cast<IndexBinaryPermuted&>(*copy);

@@ -27,12 +27,11 @@ namespace faiss_ext {
  *
  * The candidates are ranked by Hamming distance, and equal distances by id.
  *
- * A search visits up to 2 M (B + 1) entries. With the defaults these are 44
- * n^(2/3), which can be all codes if n is below 85,000. Set B=0 for so few
- * codes, as in the papers.
+ * A search visits up to 2 M (B + 1) entries. With the defaults these are 4
+ * n^(2/3). If you set M to a few lists, set B, too: 2 M entries may be fewer
+ * than the k neighbours to find.
  *
- * String: `BPerm(eps=0.5,B=10)`, `BPerm(M=130,B=100)`, with `seed` and
- * `max_gb`.
+ * String: `BPerm(eps=0.5)`, `BPerm(M=130,B=100)`, with `seed` and `max_gb`.
  *
  * Memory: M (12 n + 4 d + 120) bytes for the lists and n * d / 8 for the codes.
  * If M is derived from eps, memory grows faster than n. add throws before it
@@ -41,7 +40,7 @@ namespace faiss_ext {
 struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     double eps = 0.5; ///< M = ceil(2 n^(1 / (1 + eps))), if M is 0
     int M = 0;        ///< number of lists
-    int B = 10;       ///< further entries visited on each side
+    int B = 0;        ///< further entries visited on each side
     int64_t seed = 1234;
     double max_gb = 8; ///< in 10^9 bytes
 
@@ -63,7 +62,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     std::vector<uint8_t> xb; ///< codes, size ntotal * code_size
     std::vector<List> lists;
 
-    explicit IndexBinaryPermuted(int d, double eps = 0.5, int B = 10);
+    explicit IndexBinaryPermuted(int d, double eps = 0.5, int B = 0);
     IndexBinaryPermuted() = default;
 
     void fields(FieldVisitor& v) const override;
@@ -77,9 +76,9 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
     void reset() override;
 
-    /// Supports `params->sel`. B is divided by the selected share of the codes.
-    /// If few codes are selected, or if fewer than k selected codes are among
-    /// the candidates, all selected codes are compared.
+    /// Supports `params->sel`. B + 1 is divided by the selected share of the
+    /// codes. If few codes are selected, or if fewer than k selected codes are
+    /// among the candidates, all selected codes are compared.
     void search(
             idx_t n,
             const uint8_t* x,

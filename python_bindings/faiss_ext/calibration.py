@@ -294,8 +294,9 @@ def calibrate(
     packed : bool or int, optional
         Whether base and queries are packed bits, as `numpy.packbits` gives; or
         their number of bits. An index of vectors gets their zeros and ones; a
-        kernel of bits, such as hamming, then compares the bits. It must be given for arrays of uint8 under jaccard and dice, unless the
-        index takes packed bits.
+        kernel of bits, such as hamming, then compares the bits. It must be
+        given for arrays of uint8 under jaccard and dice, unless the index takes
+        packed bits.
 
     Returns
     -------
@@ -330,9 +331,8 @@ def calibrate(
                              for x in (base, queries))
             if not takes_sparse(index):
                 base, queries = base.toarray(), queries.toarray()
-    packed = takes_codes
     base, queries = as_alike(*(
-        as_vectors(x, packed) for x in (base, queries)))
+        as_vectors(x, takes_codes) for x in (base, queries)))
     if base.ndim != 2 or queries.ndim != 2 or queries.shape[0] == 0 or (
             base.shape[1] != queries.shape[1]):
         raise ValueError("calibrate: expected vectors and queries of shapes "
@@ -343,16 +343,17 @@ def calibrate(
         raise ValueError(f"calibrate: the index holds {index.ntotal} vectors, "
                          f"base has {n}")
     D, ids = index.search(queries, k)
+    are_codes = takes_codes or of_bits is not None
     if of_bits is not None:
-        own, packed = OwnKernel(of_bits, bits=d), True
-        base, queries = (as_vectors(x, packed) for x in codes)
+        own = OwnKernel(of_bits, bits=d)
+        base, queries = (as_vectors(x, are_codes) for x in codes)
     else:
-        own = own_bit_kernel(index, kernel) if packed else None
+        own = own_bit_kernel(index, kernel) if are_codes else None
     if own is None:
         own = own_kernel(index, kernel)
     if own is None:
         own = OwnKernel(trained_kernel(
-            kernel, unpacked(base) if packed else base))
+            kernel, unpacked(base) if are_codes else base))
     distances, values, vectors, among = [], [], set(), 0
     for q, d, i in zip(range(nq), D, ids):
         d, i = d[i >= 0], i[i >= 0]
@@ -363,7 +364,7 @@ def calibrate(
             query, rows = queries[q : q + 1], base[i]
             among += is_among(query, rows)
             distances.append(d)
-            values.append(own.values(query, rows, packed))
+            values.append(own.values(query, rows, are_codes))
             vectors.update(i.tolist())
     if not values:
         raise ValueError("calibrate: the searches found no neighbours, expected "
@@ -379,7 +380,7 @@ def calibrate(
     if exact is not None and not np.allclose(
             exact(distances), values, rtol=1e-3, atol=1e-3 * np.ptp(values)):
         exact = None  # the index compares under another kernel
-    own_values = (own.values(x[i : i + 1], x[i : i + 1], packed)[0]
+    own_values = (own.values(x[i : i + 1], x[i : i + 1], are_codes)[0]
                   for x, rows in ((queries, range(nq)), (base, vectors))
                   for i in rows)
     unit = own.is_normalised() or all(
@@ -388,10 +389,10 @@ def calibrate(
                        maximum=1 if unit else math.inf, exact=exact)
 
 
-def as_vectors(x, packed):
-    if is_sparse(x) and not packed:
+def as_vectors(x, are_codes):
+    if is_sparse(x) and not are_codes:
         return as_csr(x, x.shape[-1], "calibrate")
-    if not packed:
+    if not are_codes:
         return as_matrix(x, "calibrate")
     x = as_array(x, "calibrate")
     if x.dtype != np.uint8:
@@ -435,12 +436,12 @@ class OwnKernel(typing.NamedTuple):
     transforms: tuple = ()  # the transforms in front of that part
     bits: Any = None  # their number, for a kernel of bits
 
-    def values(self, query, rows, packed=False):
+    def values(self, query, rows, are_codes=False):
         """Kernel values of a query, an array of one row, and several
         vectors."""
         if isinstance(self.kernel, swig.BitKernel):
             return self.kernel.gram(query, rows, packed=self.bits)[0]
-        x = [unpacked(v) if packed else v for v in (query, rows)]
+        x = [unpacked(v) if are_codes else v for v in (query, rows)]
         for transform in self.transforms:
             x = [transform.apply(v) for v in x]
         query, rows = x

@@ -211,8 +211,8 @@ class ParameterSpace(faiss.ParameterSpace):
         earlier ranges.
 
         The values are powers of 2: `nprobe` below the number of lists,
-        `k_factor` 1 to 64, `efSearch` 8 to 512, and `B` 1 to 1024. `nflip` is
-        0 to 2. An index that contains nothing of this package gets FAISS's
+        `k_factor` 1 to 64, `efSearch` 8 to 512, and `B` 0 and 1 to 1024.
+        `nflip` is 0 to 2. An index that contains nothing of this package gets FAISS's
         ranges; FAISS calls the `k_factor` of `Refine` `k_factor_rf`.
 
         To try other values of a parameter, set its range:

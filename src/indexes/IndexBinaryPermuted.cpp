@@ -518,7 +518,7 @@ struct IndexBinaryPermuted::Candidates {
             selected.emplace(
                     *sel, index.ntotal, most_compared(found, index.ntotal));
             num_further = idx_t(std::min(
-                    std::ceil(index.B / selected->fraction),
+                    std::ceil((1.0 + index.B) / selected->fraction) - 1,
                     double(index.ntotal)));
         }
     }

@@ -2,7 +2,6 @@
 #include <faiss_ext/indexes/IndexSparseKernel.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -14,6 +13,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
+#include "core/bisection.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/field_strings.h"
@@ -67,31 +67,15 @@ void check_by_position(const IndexSparseKernel& index, const char* method) {
     }
 }
 
-/// The largest score of a vector within a radius, by bisection over floats as
-/// ordered integers.
+/// The largest score of a vector within a radius.
 float largest_score(const IndexSparseKernel& index, float radius) {
-    const auto float_of = [](int64_t number) {
-        const auto bits = int32_t(number >= 0 ? number : INT32_MIN - number);
-        return std::bit_cast<float>(bits);
-    };
-    const auto is_score_within = [&](int64_t number) {
-        float value = float_of(number);
+    return largest_float([&](float score) {
+        float value = score;
         index.kernel->values_of_scores(index.metric_type, 1, &value);
         // no distance is negative
-        return std::isnan(value) ? number < 0
+        return std::isnan(value) ? score < 0
                                  : is_within(index.metric_type, value, radius);
-    };
-    int64_t high = std::bit_cast<int32_t>(std::numeric_limits<float>::max());
-    int64_t low = -high;
-    while (low < high) {
-        const int64_t middle = low + (high - low + 1) / 2;
-        if (is_score_within(middle)) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return float_of(low);
+    });
 }
 
 } // namespace

@@ -1107,8 +1107,9 @@ void register_binary_classes() {
         return i.bytes_of_lists(n);
     };
     permuted.parameters = [](IndexBinaryPermuted& i) {
-        return Parameters{
-                parameter("B", i.B, 0, 1 << 30, powers_of_2(1, 1025))};
+        auto values = powers_of_2(1, 1025);
+        values.insert(values.begin(), 0);
+        return Parameters{parameter("B", i.B, 0, 1 << 30, values)};
     };
     register_index_class(permuted);
 }

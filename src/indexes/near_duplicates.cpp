@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cinttypes>
 #include <cmath>
 #include <limits>
@@ -16,6 +15,7 @@
 
 #include <faiss_ext/kernels/BitKernel.h>
 
+#include "core/bisection.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
@@ -86,25 +86,14 @@ void check_vectors(
     });
 }
 
-/// The largest score of a kernel value that reaches the threshold, by bisection
-/// over floats as ordered integers.
+/// The largest score of a kernel value that reaches the threshold.
 double largest_score(const Kernel& kernel, float threshold) {
-    const auto float_of = [](int64_t number) {
-        const auto bits = int32_t(number >= 0 ? number : INT32_MIN - number);
-        return std::bit_cast<float>(bits);
-    };
-    int64_t high = std::bit_cast<int32_t>(std::numeric_limits<float>::max());
-    int64_t low = -high;
-    while (low < high) {
-        const int64_t middle = low + (high - low + 1) / 2;
-        float value = float_of(middle);
+    return largest_float([&](float score) {
+        float value = score;
         kernel.values_of_scores(metric, 1, &value);
         // no distance is negative
-        const bool reaches =
-                std::isnan(value) ? middle < 0 : value >= threshold;
-        (reaches ? low : high) = reaches ? middle : middle - 1;
-    }
-    return float_of(low);
+        return std::isnan(value) ? score < 0 : value >= threshold;
+    });
 }
 
 void check_missed(double missed, int64_t seed, const char* where) {

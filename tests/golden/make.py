@@ -21,7 +21,7 @@ D, N, K = 16, 60, 4
 INDEXES = {
     "ahk_asymmetric": "AHK32(js),AFlat", "ahk_flat": "AHK32(chi2,norm=l1),BFlat",
     "bsik_flat": "BSIK32(4x4,gamma=0.01),BFlat", "bsik_dense": "BSIK32(4x4,w=dense,shuffle=1,gamma=0.01),BFlat",
-    "klsh_flat": "KLSH32(expchi2,p=20),BFlat", "rhbe_permuted": "RHBE32(rot=pca,seed=3),BPerm(M=3)",
+    "klsh_flat": "KLSH32(expchi2,p=20),BFlat", "rhbe_permuted": "RHBE32(rot=pca,seed=3),BPerm(M=3,B=10)",
     "scr_hnsw": "SCR32,BHNSW4", "cws_flat": "CWS32,BFlat", "sh_flat": "SH16,BFlat", "sik_hash": "SIK32(laplacian,proj=dense,gamma=0.01),BHash2x8",
     "sik_ivf": "SIK32(matern,nu=2),BIVF2", "id_table": "IDMap,KFlat(chi2)",
     "kflat": "KFlat(exponential(normalized(poly(degree=2)),scale=2))", "kflat_f16": "KFlat(intersection,store=f16)",

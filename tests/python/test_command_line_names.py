@@ -69,7 +69,7 @@ def names_in(path="base.index"):
     return names
 
 
-@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BFlat", "BIVF2", "BPerm(M=3)", "IDMap2,BKFlat(jaccard)"])
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BFlat", "BIVF2", "BPerm(M=3,B=10)", "IDMap2,BKFlat(jaccard)"])
 @pytest.mark.filterwarnings("ignore")
 def test_an_index_of_fingerprints_is_built_as_in_python(run, tmp_path, monkeypatch, string):
     monkeypatch.setattr(fingerprint_builds, "fingerprint_batches",
@@ -173,7 +173,7 @@ def test_thresholds_need_kernel_values(run):
         assert status == 2 and f"--threshold: expected a number from 0 to 1, got {threshold}" in err
 
 
-@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BIVF2", "BPerm(M=3)"])
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "BIVF2", "BPerm(M=3,B=10)"])
 @pytest.mark.filterwarnings("ignore")
 def test_names_follow_changes(run, string):
     built(run, range(40), string)

@@ -159,7 +159,7 @@ STRINGS = [
     "SIK16(gaussian),BFlat", "SIK16(laplacian,proj=dense,gamma=2),BHash4x4", "SIK16(matern,nu=2),BIVF4", "SCR16,BHNSW8",
     "SIK16(gaussian,gamma=1,proj=generated),BFlat",
     "BSIK16(8x8,m=2),BFlat", "BSIK16(8x8,w=dense,shuffle=1),BFlat", "SH16,BFlat", "CWS16,BFlat",
-    "RHBE16,BFlat", "RHBE16(rot=itq),AFlat", "RHBE16(proj=bilinear,shape=8x8),BPerm(M=3)", "AHK16(js),AFlat",
+    "RHBE16,BFlat", "RHBE16(rot=itq),AFlat", "RHBE16(proj=bilinear,shape=8x8),BPerm(M=3,B=10)", "AHK16(js),AFlat",
     "AHK16(chi2,rot=pca,norm=l1),BPerm(eps=1)", "KLSH16(expchi2,p=40),BFlat", "KLSH16(hellinger,p=40,rank=8,draw=gauss),BFlat",
     "KFlat(poly(degree=2))", "KFlat(sum(0.3*chi2,product(linear,gaussian)))", "RFF8(gaussian,proj=bilinear),Flat",
     "SIK13(gaussian),BFlat", "KFlat(normalized(poly))", "KFlat(exponential(cosine,scale=2))", "KFlat(intersection,store=u8)",
@@ -228,7 +228,7 @@ def test_wrappers_put_together_by_hand():
 
 
 def test_binary_indexes_and_transformations():
-    for string in ("IDMap2,SIK16(gaussian),BFlat", "SIK16(gaussian),BPerm(M=3)", "BConcurrent,SIK16(gaussian),BFlat"):
+    for string in ("IDMap2,SIK16(gaussian),BFlat", "SIK16(gaussian),BPerm(M=3,B=10)", "BConcurrent,SIK16(gaussian),BFlat"):
         index = fill(faiss.index_binary_factory(64, string), X[:300])
         read(faiss.serialize_index_binary(index), "binary index")
     bare = faiss_ext.IndexBinaryPermuted(64)

@@ -683,7 +683,7 @@ def check_codes_by_ids(index, ids):
 
 @pytest.mark.parametrize("wrapper", ["", "IDMap,", "IDMap2,", "BConcurrent,"])
 @pytest.mark.parametrize("string", [
-    "BFlat", "BIVF4", "BKFlat(jaccard)", "BHNSW8,BKFlat(jaccard)", "CWS64,BFlat,Refine(BKFlat(jaccard))", "BPerm(M=2)", "SIK64(gaussian),BFlat", "SIK64(gaussian),BIVF4", "SIK64(gaussian),BPerm(M=2)",
+    "BFlat", "BIVF4", "BKFlat(jaccard)", "BHNSW8,BKFlat(jaccard)", "CWS64,BFlat,Refine(BKFlat(jaccard))", "BPerm(M=2,B=10)", "SIK64(gaussian),BFlat", "SIK64(gaussian),BIVF4", "SIK64(gaussian),BPerm(M=2,B=10)",
     "SIK64(gaussian),BHash8", "SIK64(gaussian),BHash2x8", "SIK64(gaussian),BHNSW8"])
 def test_what_binary_indexes_tell_about_their_codes(string, wrapper):
     has_lists, has_hash = "BIVF" in string, "SIK" in string

@@ -23,7 +23,7 @@ def interrupt(function):
 
 
 @pytest.mark.parametrize("string", [
-    "SIK64(gaussian),BFlat", "AHK64(chi2),BHash2x8", "AHK64(chi2),BHNSW32", "AHK64(chi2),BIVF16", "AHK64(chi2),BPerm(M=40)",
+    "SIK64(gaussian),BFlat", "AHK64(chi2),BHash2x8", "AHK64(chi2),BHNSW32", "AHK64(chi2),BIVF16", "AHK64(chi2),BPerm(M=40,B=10)",
     "RHBE256,AFlat", "KLSH64(chi2,p=300),BFlat", "KFlat(js)", "KFlat(chi2,store=u8)", "HNSW32,KFlat(chi2)",
     "KIVF16(nprobe=16)", "HKM1(chi2),PCAR32,KIVF16(nprobe=16)", "KPCA64(chi2,p=300),Flat", "RFF256(gaussian),Flat",
     "SIK64(gaussian),BFlat,Refine(KFlat(gaussian))", "IDMap2,SCR64,BFlat"])
@@ -51,7 +51,7 @@ def test_range_searches(string, radius):
 
 @pytest.mark.parametrize("string", [
     "SIK8192(gaussian,gamma=1,proj=dense),BFlat", "AHK4096(chi2),BHash2x8", "AHK512(chi2),BHNSW32", "AHK512(chi2),BIVF512",
-    "AHK512(chi2),BPerm(M=100)", "AHK4096(chi2,proj=dense),AFlat", "KLSH512(chi2,p=500),BFlat", "HNSW32,KFlat(chi2)",
+    "AHK512(chi2),BPerm(M=100,B=10)", "AHK4096(chi2,proj=dense),AFlat", "KLSH512(chi2,p=500),BFlat", "HNSW32,KFlat(chi2)",
     "KIVF512", "HKM1(chi2),PCAR32,KIVF512", "KPCA64(chi2,p=500),Flat", "RFF4096(gaussian,proj=dense),PCA16,Flat",
     "AHK512(chi2),BHNSW32,Refine(KFlat(chi2))"])
 def test_adding(string):

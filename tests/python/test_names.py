@@ -159,7 +159,7 @@ def test_it_is_a_value():
 
 # ---------------------------------------------------------------- files
 
-STRINGS = ["BKFlat(jaccard)", "BFlat", "BIVF4", "BPerm(M=3)", "IDMap2,BFlat"]
+STRINGS = ["BKFlat(jaccard)", "BFlat", "BIVF4", "BPerm(M=3,B=10)", "IDMap2,BFlat"]
 
 
 def made(string, x=BITS):

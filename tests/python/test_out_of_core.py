@@ -461,7 +461,7 @@ def test_an_index_that_does_not_fit(files, small_blocks):
             shutil.rmtree(files / "out.build", ignore_errors=True)
     faiss_ext.build_from(files / "more.npy", "AHK512(chi2),BFlat,Refine(KFlat(chi2))", 2**20, progress=False)
     # what takes more in memory than in a file
-    for string in ("AHK512(chi2),BPerm(M=130)", "IDMap,AHK512(chi2),BHash4x24"):
+    for string in ("AHK512(chi2),BPerm(M=130,B=10)", "IDMap,AHK512(chi2),BHash4x24"):
         index = faiss_ext.build_from(files / "more.npy", string, "1GB", progress=False)
         assert size_of(index) < 2**20
         with pytest.raises(MemoryError, match="6,000 vectors takes about"):

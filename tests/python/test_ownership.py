@@ -336,7 +336,7 @@ def test_parts_keep_their_owners_alive(digits):
         (behind_a_map, lambda index: (
             lambda part: np.array([part.d_in, part.d_out]), faiss.downcast_VectorTransform(index.chain.at(1)))),
         (lambda: made("KFlat(chi2)", x), array(lambda index: index.codes)),
-        (lambda: made(f"{HASH},BPerm(M=2)", x), array(lambda index: index.storage.xb)),
+        (lambda: made(f"{HASH},BPerm(M=2,B=10)", x), array(lambda index: index.storage.xb)),
         (lambda: made(f"{HASH},BIVF4", x), lambda index: (
             lambda q: np.array([q.ntotal]), index.storage.quantizer))]
     for make, look in looks:

@@ -20,7 +20,7 @@ from helpers import IP, made, made_binary
      "IndexIVFPQ4(nlist=8, M=4, nprobe=8)), IndexFlatKernel(chi2), k_factor=1, d=64, not trained)"),
     ("HNSW16,KFlat(chi2)", "IndexHNSWKernel(IndexFlatKernel(chi2), efSearch=16, d=64, ntotal=0)"),
     ("RHBE64,AFlat", "IndexAsymmetricHash(RHBE64, d=64, ntotal=0)"),
-    ("RHBE64,BPerm(M=3)", "IndexKernelHash(RHBE64, IndexBinaryPermuted(M=3, B=10), d=64, ntotal=0)"),
+    ("RHBE64,BPerm(M=3,B=10)", "IndexKernelHash(RHBE64, IndexBinaryPermuted(M=3, B=10), d=64, ntotal=0)"),
     ("RHBE64,BIVF4", "IndexKernelHash(RHBE64, IndexBinaryIVFSIMD(nlist=4, nprobe=1), d=64, not trained)"),
     ("Flat,Refine(KFlat(chi2))",
      "IndexRefineKernel(IndexFlat, IndexFlatKernel(chi2), k_factor=1, d=64, ntotal=0)")])

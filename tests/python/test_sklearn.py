@@ -588,7 +588,7 @@ def test_scanpy():
          lambda i: faiss.downcast_index(i.base_index.index)),
         ("HNSW8,KFlat(gaussian)", {"efSearch": 33}, lambda i: i.hnsw),
         ("SIK64(gaussian),BHash8x4", {"nflip": 2}, lambda i: i.storage),
-        ("SIK64(gaussian),BPerm(M=4)", {"B": 17}, lambda i: i.storage)])
+        ("SIK64(gaussian),BPerm(M=4,B=10)", {"B": 17}, lambda i: i.storage)])
 def test_search_parameters_and_copies(string, parameters, part):
     neighbors = KernelNeighbors(string, parameters=parameters, n_jobs=1).fit(TRAIN)
     expected = neighbors.kneighbors(TEST, 1)

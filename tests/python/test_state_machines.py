@@ -308,7 +308,7 @@ CASES |= {
     "RefinedCodeGraph": {"string": "IDMap,AHK64(chi2),BHNSW4,Refine(KFlat(chi2))", "k_factor": 100, "exact": False, "ranges": False},
     "RefinedGraph": {"string": "IDMap,HNSW4,KFlat(chi2,store=u8),Refine(KFlat(chi2))", "exact": False, "ranges": False},
     "Samples": {"string": "CWS64,BFlat,Refine(KFlat(chi2))", "k_factor": 100},
-    "RefinedPermuted": {"string": "AHK64(chi2),BPerm(M=2),Refine(KFlat(chi2))", "k_factor": 100, "exact": False, "ranges": False},
+    "RefinedPermuted": {"string": "AHK64(chi2),BPerm(M=2,B=10),Refine(KFlat(chi2))", "k_factor": 100, "exact": False, "ranges": False},
 }
 for name, attributes in CASES.items():
     case = type(name, (Machine,), attributes).TestCase
