@@ -38,7 +38,7 @@ class ScanJoin : public RowJoin {
         std::vector<uint32_t> least_rows, largest_rows;
     };
 
-    const SparseVectors& x;
+    const SparseVectors x;
     std::vector<Segment> segments;
 
     SparseRow vector_of(size_t row) const {

@@ -26,7 +26,7 @@ struct SparseBatch {
     const Kernel& kernel;
     const faiss::MetricType metric;
     const Segments& segments;
-    const SparseVectors& x;
+    const SparseVectors x;
     const faiss::IDSelector* const sel; ///< of places; may be null
 
     /**

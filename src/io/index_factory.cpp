@@ -962,7 +962,8 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
         return make_bit_graph(d, parts[0], parts[1]);
     }
     const bool is_of_faiss = !is_faiss_ext_string(part.str());
-    if ((parts.size() == 1 && (is_of_faiss || is_codes(parts[0]))) ||
+    if ((parts.size() == 1 &&
+         (is_of_faiss || is_codes(parts[0]) || has_graph_settings(parts[0]))) ||
         is_wrapper<IndexBinary>(parts[0])) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 d % 8 == 0 || is_exact_for_bits(parts[0]),
