@@ -674,18 +674,20 @@ class Recommendation:
         return ", ".join(words)
 
     def __str__(self) -> str:
-        heads = ("recall", "queries/s", "bytes/vector", "build s", "")
+        heads = "recall", "queries/s", "one by one", "bytes/vector", "build s"
         lines = [f"{self.string}"]
         if self.parameters:
             lines.append("with " + listed(self.parameters))
         if not self.fits:
             lines.append("(none keeps all limits: this one comes nearest)")
         lines.append("")
-        lines.append(" ".join(f"{head:>12}" for head in heads[:-1]))
+        lines.append(" ".join(f"{head:>12}" for head in heads))
         for t in self.tried:
             setting = listed(t.parameters)
+            alone = ("" if t.single_queries_per_second is None
+                     else f"{t.single_queries_per_second:,.0f}")
             lines.append(
-                f"{t.recall:12.3f} {t.queries_per_second:12,.0f} "
+                f"{t.recall:12.3f} {t.queries_per_second:12,.0f} {alone:>12} "
                 f"{t.bytes_per_vector:12,.0f} {t.build_seconds:12,.1f}  "
                 f"{t.string}{'  ' + setting if setting else ''}"
                 f"{'' if t.fits else f'  ({self._misses(t)})'}")
@@ -701,7 +703,8 @@ class Recommendation:
                f"{self.sample_size:,}" if self.extrapolated else "measured")
             + (f" (a rough guess, at {times:,.0f} times as many)"
                if times >= 20 else "")
-            + f"; {threads} thread{'s' if threads > 1 else ''}, queries in a batch.")
+            + f"; {threads} thread{'s' if threads > 1 else ''}, queries in a "
+              "batch or one by one.")
         if self.disturbed:
             lines.append(
                 "Other programs kept the machine busy: the first index answers "

@@ -12,6 +12,7 @@ import inspect
 import math
 import numbers
 import re
+from collections.abc import Iterable
 
 import faiss
 import numpy as np
@@ -997,6 +998,9 @@ def wrap_combined_kernels():
             self.add(kernel)
 
     def several(kernels, where):
+        if not isinstance(kernels, Iterable):
+            raise TypeError(f"{where}: expected a sequence of kernels, got "
+                            f"{shown(kernels)}")
         kernels = list(kernels)
         for kernel in kernels:
             if not isinstance(kernel, swig.Kernel):

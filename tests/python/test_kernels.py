@@ -135,6 +135,8 @@ def test_errors_of_sums_and_products():
     chi2 = faiss_ext.Chi2Kernel()
     with pytest.raises(ValueError, match="at least one kernel"):
         faiss_ext.SumKernel([])
+    with pytest.raises(TypeError, match="SumKernel: expected a sequence of kernels, got None"):
+        faiss_ext.SumKernel(None)
     with pytest.raises(ValueError, match="2 kernels and 1 weights"):
         faiss_ext.SumKernel([chi2, chi2], weights=[1])
     with pytest.raises(RuntimeError, match="weight is -1"):
