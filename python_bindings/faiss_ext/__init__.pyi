@@ -3222,6 +3222,13 @@ def recommend(
     progress: bool = ...,
     packed: bool | int | None = ...,
 ) -> Recommendation: ...
+def retrained(
+    index: faiss.Index,
+    x: ArrayLike | None = ...,
+    *,
+    train: int = ...,
+    seed: int = ...,
+) -> _AnyIndex: ...
 def set_index_parameter(
     index: faiss.Index | faiss.IndexBinary | ShardedIndex,
     name: str,
