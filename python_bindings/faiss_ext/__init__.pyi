@@ -139,6 +139,7 @@ __all__ = [
     "read_index_binary",
     "read_names",
     "recommend",
+    "retrained",
     "set_index_parameter",
     "show_progress",
     "show_versions",
