@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <functional>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -57,17 +56,17 @@ struct Training {
 // The stored vectors.
 
 /// The part of an index that keeps its vectors, or null.
-const Index* part_with_vectors(const Index& index) {
-    if (const auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index)) {
-        return part_with_vectors(*refine->refine_index);
+const Index* part_with_vectors(const Index* index) {
+    if (const auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
+        return part_with_vectors(refine->refine_index);
     }
-    if (const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
-        return part_with_vectors(*graph->storage) ? &index : nullptr;
+    if (const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(index)) {
+        return part_with_vectors(graph->storage) ? index : nullptr;
     }
-    const bool is_flat = dynamic_cast<const IndexFlatKernel*>(&index) ||
-            dynamic_cast<const faiss::IndexFlat*>(&index);
-    return is_flat && !dynamic_cast<const IndexFileKernel*>(&index) ? &index
-                                                                    : nullptr;
+    const bool is_flat = dynamic_cast<const IndexFlatKernel*>(index) ||
+            dynamic_cast<const faiss::IndexFlat*>(index);
+    return is_flat && !dynamic_cast<const IndexFileKernel*>(index) ? index
+                                                                   : nullptr;
 }
 
 /// Reads the vectors of an index by their positions.
@@ -149,16 +148,14 @@ struct StoredVectors {
 };
 
 [[noreturn]] void throw_no_vectors(const Index& index) {
-    for (const IndexPart& part : parts_of(index)) {
-        if (const auto* file = part.index.as<IndexFileKernel>()) {
-            throw UnsupportedError(
-                    "retrained: the index reads its vectors from the file " +
-                    file->path + "; build it again from that file");
-        }
-    }
+    const auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index);
+    const auto* file = dynamic_cast<const IndexFileKernel*>(
+            refine ? refine->refine_index : &index);
     throw UnsupportedError(
-            "retrained: " + AnyIndex(index).class_name() +
-            " keeps codes in place of its vectors, expected an index with Refine(KFlat(...)) or RFlat; train a new index and add the vectors to it");
+            file ? "retrained: the index reads its vectors from the file " +
+                            file->path + "; build it again from that file"
+                 : "retrained: " + AnyIndex(index).class_name() +
+                            " does not keep its vectors, expected an index with Refine(KFlat(...)) or RFlat; train a new index and add the vectors to it");
 }
 
 /// Adds the vectors to an index, which encodes them.
@@ -194,40 +191,40 @@ void add_all(const StoredVectors& vectors, Index& to) {
 
 // The new index.
 
-/// An index like another one before its training, without vectors.
-std::unique_ptr<Index> made_again(const Index& index) {
-    const StringsBeforeTraining strings;
-    std::string string;
+/// The string of an index before its training.
+std::string string_before_training(const Index& index) {
+    const StringsBeforeTraining before;
     try {
-        string = index_string(index);
+        return index_string(index);
     } catch (const faiss::FaissException& e) {
         throw UnsupportedError(
                 "retrained: " + message_of(e) +
                 "; train a new index and add the vectors to it");
     }
-    return index_factory(index.d, string, index.metric_type);
+}
+
+/// Copies a member, for indexes of class C.
+template <class C, class F>
+void copy_option(const AnyIndex& from, const AnyIndex& to, F&& member) {
+    const C *source = from.as<C>(), *target = to.as<C>();
+    if (source && target) {
+        member(const_cast<C&>(*target)) = member(*source);
+    }
 }
 
 /// Copies options of FAISS's classes that strings do not have, in an index and
 /// its parts.
 void copy_options(const AnyIndex& from, const AnyIndex& to) {
-    const auto copy = [&]<class C>(const C*, auto member) {
-        const C *source = from.as<C>(), *target = to.as<C>();
-        if (source && target) {
-            std::invoke(member, const_cast<C*>(target)) =
-                    std::invoke(member, source);
-        }
+    const auto ef = [](auto& i) -> auto& {
+        return i.hnsw.efConstruction;
     };
-    const auto graph_option = [](auto* graph) -> auto& {
-        return graph->hnsw.efConstruction;
+    const auto clustering = [](auto& i) -> auto& {
+        return i.cp;
     };
-    const auto lists_option = [](auto* lists) -> auto& {
-        return lists->cp;
-    };
-    copy(static_cast<const faiss::IndexHNSW*>(nullptr), graph_option);
-    copy(static_cast<const faiss::IndexBinaryHNSW*>(nullptr), graph_option);
-    copy(static_cast<const faiss::IndexIVF*>(nullptr), lists_option);
-    copy(static_cast<const faiss::IndexBinaryIVF*>(nullptr), lists_option);
+    copy_option<faiss::IndexHNSW>(from, to, ef);
+    copy_option<faiss::IndexBinaryHNSW>(from, to, ef);
+    copy_option<faiss::IndexIVF>(from, to, clustering);
+    copy_option<faiss::IndexBinaryIVF>(from, to, clustering);
     const std::vector<IndexPart> parts = parts_of(from), others = parts_of(to);
     for (size_t i = 0; i < std::min(parts.size(), others.size()); i++) {
         if (parts[i].index && others[i].index) {
@@ -266,7 +263,15 @@ void train(const Training& training, const Index* vectors, Index& index) {
     }
 }
 
-std::unique_ptr<Index> retrained(const Index& index, const Training& training);
+/// An index of class Wrapper that owns the one inside.
+template <class Wrapper, class... Args>
+std::unique_ptr<Index> wrapped(std::unique_ptr<Index> inside, Args&&... args) {
+    auto made = std::make_unique<Wrapper>(
+            inside.get(), std::forward<Args>(args)...);
+    static_cast<void>(inside.release());
+    made->own_fields = true;
+    return made;
+}
 
 /// For an index that neither wraps another one in its own ids nor shares it.
 std::unique_ptr<Index> retrained_inside(
@@ -276,13 +281,14 @@ std::unique_ptr<Index> retrained_inside(
         dynamic_cast<const faiss::IndexReplicas*>(&index)) {
         throw UnsupportedError(
                 "retrained: " + AnyIndex(index).class_name() +
-                " holds indexes of their own; call retrained for each of them, with the same training vectors");
+                " holds other indexes; call retrained for each of them, with the same training vectors");
     }
-    const Index* vectors = part_with_vectors(index);
+    const Index* vectors = part_with_vectors(&index);
     if (!vectors && (index.ntotal > 0 || !training.given)) {
         throw_no_vectors(index);
     }
-    auto made = made_again(index);
+    auto made = index_factory(
+            index.d, string_before_training(index), index.metric_type);
     copy_options(index, *made);
     copy_search_parameters(index, *made);
     train(training, vectors, *made);
@@ -300,22 +306,15 @@ std::unique_ptr<Index> retrained_inside(
 std::unique_ptr<Index> retrained(const Index& index, const Training& training) {
     if (const auto* shared = dynamic_cast<const IndexConcurrent*>(&index)) {
         const LongReadingStep step(index);
-        auto made = std::make_unique<IndexConcurrent>(
-                retrained(*shared->index, training).release());
-        made->own_fields = true;
-        return made;
+        return wrapped<IndexConcurrent>(retrained(*shared->index, training));
     }
     check_all_counts(index);
     if (const auto* map = dynamic_cast<const faiss::IndexIDMap*>(&index)) {
-        auto made = retrained(*map->index, training);
         const auto* table = dynamic_cast<const IndexIDTable*>(map);
-        auto ids = std::make_unique<IndexIDTable>(
-                made.get(),
+        return wrapped<IndexIDTable>(
+                retrained(*map->index, training),
                 std::vector<idx_t>(map->id_map.begin(), map->id_map.end()),
                 table ? table->next_id : 0);
-        static_cast<void>(made.release());
-        ids->own_fields = true;
-        return ids;
     }
     return retrained_inside(index, training);
 }

@@ -240,7 +240,7 @@ def test_wrong_training_vectors(arguments, kind, message):
 
 
 @pytest.mark.parametrize("make, kind, message", [
-    (lambda: made("AHK64(chi2),BFlat", X), RuntimeError, r"expected an index with Refine\(KFlat"),
+    (lambda: made("AHK64(chi2),BFlat", X), RuntimeError, r"does not keep its vectors, expected an index with Refine\(KFlat"),
     (lambda: made("PCA8,SQ8,RFlat", X), RuntimeError, "cannot make a factory string for IndexScalarQuantizer; train a new index"),
     (lambda: faiss.IndexBinaryFlat(64), TypeError, "expected a faiss.Index"),
     (lambda: faiss_ext.IndexFlatKernel(64, faiss_ext.CallbackKernel(lambda x, y: x @ y.T)), RuntimeError, "CallbackKernel"),
@@ -259,3 +259,12 @@ def test_an_index_in_its_file_is_trained_again(tmp_path):
     new.add(X[:5])  # it is in memory
     new.remove_ids(new.ids()[-5:])
     assert_equal(new.search(X[:50], 5), faiss_ext.retrained(index).search(X[:50], 5))
+
+
+def test_vectors_in_a_file_of_their_own_are_not_encoded_again(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    built = faiss_ext.build_from(str(tmp_path / "x.npy"), "SH32,BFlat,Refine(KFlat(chi2))",
+                                 output=str(tmp_path / "index"), exact="file")
+    for index in (built, built.refine_index):
+        with pytest.raises(RuntimeError, match="reads its vectors from the file .*x.npy; build it again"):
+            faiss_ext.retrained(index, X[:300])
