@@ -183,7 +183,7 @@ def shifted_index(string="KLSH64(chi2,p=50),BFlat,Refine(KFlat(chi2,store=u8))")
 
 
 def codes_of(index):
-    return faiss.vector_to_array(index.base_index.storage.xb).reshape(len(X), -1)
+    return index.base_index.storage.reconstruct_n(0, len(X))
 
 
 def test_an_index_is_trained_again_in_python():
