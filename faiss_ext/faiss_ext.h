@@ -64,6 +64,7 @@
 #include <faiss_ext/io/describe.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
+#include <faiss_ext/io/retrain.h>
 #include <faiss_ext/kernels/AdditiveKernel.h>
 #include <faiss_ext/kernels/BandwidthKernel.h>
 #include <faiss_ext/kernels/BitKernel.h>

@@ -173,6 +173,7 @@ void write_indexes() {
             nlist,
             quantizer_trains_alone,
             own_fields,
+            cp,
             nprobe,
             max_codes,
             invlists,

@@ -47,7 +47,7 @@ PYTHON_LAYERS = [
     "sources build_folder out_of_core shard_folder shards cluster "
     "shard_building",
     # tools
-    "environment advice calibration packed_rows duplicates graphs clusters picks sklearn "
+    "environment advice calibration retraining packed_rows duplicates graphs clusters picks sklearn "
     "name_lists fingerprint_files fingerprint_builds file_builds named_vectors result_files "
     "result_tables command_files command_changes command_search command_sets command_line",
     # the package

@@ -60,6 +60,7 @@ from .graphs import threshold_graph
 from .picks import maxmin_picks
 from .out_of_core import file_index
 from .progress import show_progress
+from .retraining import retrained
 from .shard_building import build_shards, open_shards
 from .shard_folder import ShardError
 from .shards import ShardedIndex
@@ -84,7 +85,8 @@ __all__ = sorted(
      "build_shards", "butina_clusters", "fingerprint_batches",
      "index_parameters", "index_string", "kernel_values", "maxmin_picks",
      "near_duplicate_groups", "near_duplicates", "open_shards",
-     "read_fingerprints", "read_names", "recommend", "set_index_parameter",
+     "read_fingerprints", "read_names", "recommend", "retrained",
+     "set_index_parameter",
      "show_progress", "show_versions", "threshold_graph", "versions",
      "write_fps"}
     | {name for name, thing in vars(swigfaiss_ext).items()

@@ -139,6 +139,7 @@ __all__ = [
     "read_index_binary",
     "read_names",
     "recommend",
+    "retrained",
     "set_index_parameter",
     "show_progress",
     "show_versions",
@@ -3222,6 +3223,13 @@ def recommend(
     progress: bool = ...,
     packed: bool | int | None = ...,
 ) -> Recommendation: ...
+def retrained(
+    index: faiss.Index,
+    x: ArrayLike | None = ...,
+    *,
+    train: int = ...,
+    seed: int = ...,
+) -> _AnyIndex: ...
 def set_index_parameter(
     index: faiss.Index | faiss.IndexBinary | ShardedIndex,
     name: str,

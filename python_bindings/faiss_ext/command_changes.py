@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The commands that change an index in a file: add, update and remove."""
+"""The commands that change an index in a file: add, update, remove and
+retrain."""
 
+import contextlib
 import os
 
 import faiss
@@ -20,6 +22,7 @@ from .name_lists import checked_names, is_names
 from .named_vectors import (
     add_missing, check_has_names, check_new_names, known_names)
 from .out_of_core import takes_one_add_only
+from .retraining import retrained
 from .showing import class_name
 from .vector_files import VectorFileError
 
@@ -27,7 +30,8 @@ from .vector_files import VectorFileError
 def index_to_change(args):
     """The index of a command that changes it, and its names or None; checks
     where it will be written."""
-    inputs = [word for word in (getattr(args, "vectors", None), args.ids)
+    inputs = [word for word in (getattr(args, "vectors", None),
+                                getattr(args, "ids", None))
               if word is not None]
     output = args.output or args.index
     for word in inputs:
@@ -179,3 +183,19 @@ def run_remove(args):
     return finish(
         args, index, names, f"{removed:,} removed, {missing:,} not found",
         removed=removed, not_found=missing)
+
+
+def run_retrain(args):
+    index, names = index_to_change(args)
+    if isinstance(index, faiss.IndexBinary):
+        raise VectorFileError(
+            f"{args.index}: {class_name(index)} is an index of codes, expected "
+            "one that takes vectors; build it again")
+    x = (None if args.vectors is None
+         else vectors_and_names(args, index, names, args.vectors)[0])
+    with naming(args.vectors) if x is not None else contextlib.nullcontext():
+        made = retrained(index, x, train=args.train, seed=args.seed)
+    count = min(args.train, index.ntotal) if x is None else x.shape[0]
+    return finish(args, made, names, f"trained again on {count:,} "
+                  + ("of its vectors" if x is None else "vectors"),
+                  trained_on=count)

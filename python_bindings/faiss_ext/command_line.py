@@ -9,6 +9,7 @@
   add         add vectors to an index
   update      replace vectors of an index
   remove      remove vectors from an index
+  retrain     train an index again on its vectors, or on others
   duplicates  find near-duplicates among the vectors of a file
   clusters    divide the vectors of a file into clusters
   picks       pick vectors of a file that differ as much as possible
@@ -26,8 +27,8 @@ IDS is a file of integers or of names, or a list of ids and ranges such as
 column. The index keeps names in its file. If it has some, IDS may also be a
 list of names such as aspirin,ibuprofen.
 
-add, update and remove replace the index's file when the new one is complete.
-After an error or Ctrl-C the old file is unchanged.
+add, update, remove and retrain replace the index's file when the new one is
+complete. After an error or Ctrl-C the old file is unchanged.
 
 Exit status:
     0 on success
@@ -50,7 +51,7 @@ from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, TruthOfBits, as_bit_kernel, as_kernel,
     check_vectors, one_thread_if_busy, recommend, set_all, trained_kernel)
-from .command_changes import run_add, run_remove, run_update
+from .command_changes import run_add, run_remove, run_retrain, run_update
 from .command_files import (
     UsageError, as_dense, check_count, check_inputs_stay, file_and_part,
     ids_or_names_given, index_and_names, name_standard_input,
@@ -287,6 +288,23 @@ def arguments():
                      help="ids or names of the vectors: a file, or a list "
                      "such as 3,17,20-30 or aspirin,ibuprofen; ids and names "
                      "in a file that the index does not have are counted")
+
+    sub = command("retrain", run_retrain,
+                  "Trains all parts of the index in a file again and encodes "
+                  "its vectors anew, for example after its vectors have drifted "
+                  "away from the old training vectors. Ids and parameters stay. "
+                  "The index must keep its vectors, as with Refine(KFlat(...)).")
+    add_changes(sub)
+    sub.add_argument("vectors", nargs="?",
+                     help="file of training vectors (default: a random sample "
+                     "of the index's vectors)")
+    sub.add_argument("--train", type=number(int, 1), default=100000,
+                     metavar="N",
+                     help="size of that sample (default: 100000)")
+    sub.add_argument("--seed", type=number(int, 0), default=1234,
+                     help="seed of that sample (default: 1234)")
+    add_packed_for_index(sub)
+    add_fingerprint(sub)
 
     sub = command("duplicates", run_duplicates,
                   "Finds near-duplicates among the vectors of a file.")

@@ -14,6 +14,8 @@ namespace faiss_ext {
 
 namespace {
 
+thread_local bool are_before_training = false;
+
 /// Parses `28x56`; returns none if the text has another form.
 std::optional<std::pair<int, int>> parse_shape(const std::string& text) {
     int shape[2] = {0, 0};
@@ -290,14 +292,21 @@ struct Printer : FieldVisitor {
     std::vector<Value> values;
 
    private:
+    template <class T>
+    void print_number(const NumberField<T>& field) {
+        const bool waits =
+                are_before_training && field.automatic && *field.automatic;
+        values.push_back({field.key, waits ? "auto" : to_string(field), ""});
+    }
+
     void on(const FlagField& field) override {
         values.push_back({field.key, field.value ? "1" : "0", ""});
     }
     void on(const NumberField<int64_t>& field) override {
-        values.push_back({field.key, to_string(field), ""});
+        print_number(field);
     }
     void on(const NumberField<double>& field) override {
-        values.push_back({field.key, to_string(field), ""});
+        print_number(field);
     }
     void on(const WordField& field) override {
         values.push_back({field.key, field.words.at(field.value), ""});
@@ -411,6 +420,18 @@ struct Checker : FieldVisitor {
 };
 
 } // namespace
+
+StringsBeforeTraining::StringsBeforeTraining() : outer(are_before_training) {
+    are_before_training = true;
+}
+
+StringsBeforeTraining::~StringsBeforeTraining() {
+    are_before_training = outer;
+}
+
+bool shows_choices(const FieldVisitor& v) {
+    return are_before_training && dynamic_cast<const Printer*>(&v);
+}
 
 std::string join(const std::vector<std::string>& words) {
     std::string text;

@@ -33,6 +33,23 @@ std::string object_to_string(const Base& object) {
     return entry.name + (arguments.empty() ? "" : "(" + arguments + ")");
 }
 
+/// While it exists, strings that this thread makes of objects are those from
+/// before training: `auto` replaces values that training has chosen.
+class StringsBeforeTraining {
+   public:
+    StringsBeforeTraining();
+    ~StringsBeforeTraining();
+    StringsBeforeTraining(const StringsBeforeTraining&) = delete;
+    StringsBeforeTraining& operator=(const StringsBeforeTraining&) = delete;
+
+   private:
+    bool outer;
+};
+
+/// Whether a visitor makes a string from before training. It is then shown the
+/// parameters of a choice even if training has made the choice.
+bool shows_choices(const FieldVisitor& v);
+
 /// Joins words: "a, b or c".
 std::string join(const std::vector<std::string>& words);
 

@@ -109,7 +109,6 @@ void KernelizedLSH::learn_from(const VectorBatch& x) {
     std::vector<float> K = KernelPCA::Steps::learn_landmarks(map, x);
     if (map.auto_rank || map.auto_scale) {
         choose_parameters(*this, x, K.data(), num_drawn());
-        map.auto_rank = map.auto_scale = false;
     }
     KernelPCA::Steps::transform(map.scale, K.size(), K.data());
     const KernelSpectrum s = KernelPCA::Steps::decompose(map, K.data());

@@ -16,6 +16,7 @@
 #include "core/bisection.h"
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "core/parallel.h"
 #include "kernels/shared_sums.h"
 #include "simd/pairwise.h"
@@ -47,7 +48,7 @@ ShiftInvariantKernel::ShiftInvariantKernel(double gamma)
 void ShiftInvariantKernel::fields(FieldVisitor& v) const {
     BandwidthKernel::fields(v);
     // once the bandwidth is set, the way to choose it has no effect
-    const bool waits = auto_gamma && gamma == 0;
+    const bool waits = auto_gamma && (gamma == 0 || shows_choices(v));
     if (!waits && !v.wants_all()) {
         return;
     }

@@ -13,6 +13,7 @@
 #include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
@@ -89,6 +90,9 @@ void KernelPCA::Steps::parameters(const KernelPCA& map, FieldVisitor& v) {
             "landmarks, drawn by train");
     // precomputed values cannot be tried out
     const bool can = map.owned_by_hash && is_free;
+    // strings of a trained hash have the chosen values
+    const bool shows_auto =
+            can && (!map.is_trained || v.wants_all() || shows_choices(v));
     if ((map.auto_rank || map.auto_scale) &&
         !(map.owned_by_hash && map.kernel)) {
         throw FieldError(
@@ -103,14 +107,14 @@ void KernelPCA::Steps::parameters(const KernelPCA& map, FieldVisitor& v) {
             map.owned_by_hash
                     ? "eigenvectors kept, at most p; 0: all; auto: chosen by train"
                     : "eigenvectors kept, at most p: the output dimension",
-            can ? &map.auto_rank : nullptr);
+            shows_auto ? &map.auto_rank : nullptr);
     v.number(
             "scale",
             map.scale,
             0,
             1e4,
             "s in exp(s (k - 1)), which replaces k; 0: k itself",
-            can ? &map.auto_scale : nullptr);
+            shows_auto ? &map.auto_scale : nullptr);
     v.flag("nystrom", map.nystrom, "do not centre the landmarks' matrix");
     v.flag("center", map.center, "centre the vectors");
     if (is_free) {

@@ -648,6 +648,21 @@ def test_vectors_are_added_replaced_and_removed(run, folder, string):
     same(folder, "other", index, x)
 
 
+def test_an_index_is_trained_again(run, folder):
+    index, x = started(folder, "HKM1(chi2),PCA8,KIVF4,Refine(KFlat(chi2,store=u8))")
+    index.remove_ids(np.r_[107, 120])
+    write(index, folder / "living")
+    before = (folder / "living").read_bytes()
+    status, out, err = run("retrain", "living", "base.npy", "-o", "other")
+    assert (status, out, err) == (0, f"other: trained again on {len(BASE):,} vectors; 48 vectors now\n", "")
+    same(folder, "other", faiss_ext.retrained(index, BASE), x)
+    assert (folder / "living").read_bytes() == before
+    assert run("retrain", "living", "--train", 30, "--seed", 3, "--json") == (0, '{"trained_on": 30, "n": 48}\n', "")
+    same(folder, "living", faiss_ext.retrained(index, train=30, seed=3), x)
+    assert run("retrain", "living")[1] == "living: trained again on 48 of its vectors; 48 vectors now\n"
+    same(folder, "living", faiss_ext.retrained(index), x)
+
+
 @pytest.mark.parametrize("string", ["KFlat(chi2)", "BFlat", "BKFlat(jaccard)"])
 def test_all_vectors_can_be_removed(run, folder, string):
     index, x = started(folder, string)
@@ -710,6 +725,10 @@ def test_ranges_with_a_filter(run, folder, string, radius):
     ("KFlat(chi2)", ("add", "narrow.npy"), "narrow.npy: vectors of 5 components, the index takes 64"),
     ("KFlat(chi2)", ("add", "no.npy"), "no.npy: it has no vectors"),
     ("BFlat", ("add", "wrong.npy"), "takes packed bits, uint8, got float32"),
+    ("AHK64(chi2),BFlat", ("retrain",), "expected an index with Refine(KFlat(...))"),
+    ("BFlat", ("retrain",), "living: IndexBinaryFlatSIMD is an index of codes"),
+    ("KFlat(chi2)", ("retrain", "wrong.npy"), "wrong.npy: IndexFlatKernel::train: component 3 of vector 2 is -5"),
+    ("KFlat(chi2)", ("retrain", "narrow.npy"), "narrow.npy: vectors of 5 components, the index takes 64"),
     ("KFlat(chi2)", ("add", "first.npy", "-o", "gone/x"), "there is no folder")])
 def test_a_change_that_fails_leaves_the_file(run, folder, string, words, message):
     _, x = started(folder, string)

@@ -3,12 +3,14 @@
 sought in the others."""
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from helpers import IP, made
+from helpers import IP, X, assert_equal, made
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits
 
 TOPS = (10, 20, 100)  # how many of the nearest by codes count
@@ -167,3 +169,102 @@ def test_hashes_of_maps_see_all_clusters(string, low, high):
     shares = [data.recalls(string.format(seed), data.one(c), c)[1]
               for c in range(5) for seed in (1, 2)]
     assert low <= np.mean(shares) < high
+
+
+# ------------------------------------------------------- training an index again
+
+def shifted_index(string="KLSH64(chi2,p=50),BFlat,Refine(KFlat(chi2,store=u8))"):
+    """An index that was trained on the first rows of pixels, with ids of its own."""
+    index = faiss.index_factory(64, string)
+    index.train(X[:500] * (np.arange(64) < 24))
+    index.add_with_ids(X, np.arange(len(X)) * 3)
+    faiss_ext.set_index_parameter(index, "k_factor", 3)
+    return index
+
+
+def codes_of(index):
+    return index.base_index.storage.reconstruct_n(0, len(X))
+
+
+def test_an_index_is_trained_again_in_python():
+    index = shifted_index()
+    before = index.search(X[:50], 5)
+    new = faiss_ext.retrained(index, X[:300])
+    assert type(new) is type(index) and new.description() == index.description() and new.k_factor == 3
+    hash = faiss_ext.kernel_hash_factory(64, "KLSH64(chi2,p=50)")
+    hash.train(X[:300])
+    stored = index.reconstruct_batch(index.ids())
+    np.testing.assert_array_equal(codes_of(new), hash.encode(stored))
+    np.testing.assert_array_equal(new.ids(), index.ids())
+    np.testing.assert_array_equal(new.reconstruct_batch(new.ids()), stored)
+    assert_equal(index.search(X[:50], 5), before)
+
+
+def test_training_vectors_may_have_any_type():
+    index = shifted_index("KLSH64(chi2,p=50),BFlat,Refine(KFlat(chi2,store=sparse))")
+    for x in (X[:300], X[:300].tolist(), np.asfortranarray(X[:300]), csr_matrix(X[:300])):
+        hash = faiss_ext.kernel_hash_factory(64, "KLSH64(chi2,p=50)")
+        hash.train(x)
+        np.testing.assert_array_equal(codes_of(faiss_ext.retrained(index, x)), hash.encode(csr_matrix(X)))
+
+
+def test_a_sample_is_drawn_by_its_seed():
+    index = shifted_index()
+    first, again, other = (
+        faiss_ext.retrained(index, train=100, seed=seed).search(X[:50], 5)[1] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_the_old_index_is_searched_meanwhile():
+    index = shifted_index("Concurrent,SH32,BFlat,Refine(KFlat(chi2))")
+    before = index.search(X[:50], 5)
+    with ThreadPoolExecutor(2) as pool:
+        new = pool.submit(faiss_ext.retrained, index)
+        while not new.done():
+            assert_equal(index.search(X[:50], 5), before)
+    assert isinstance(new.result(), faiss_ext.IndexConcurrent) and new.result().ntotal == len(X)
+    np.testing.assert_array_equal(new.result().ids(), index.ids())
+
+
+@pytest.mark.parametrize("arguments, kind, message", [
+    ((X[:, :5],), ValueError, "shape"), ((X[0],), ValueError, "shape"), (("abc",), (TypeError, ValueError), "retrained"),
+    ((X[:1],), RuntimeError, "at least 2"), ((-X,), RuntimeError, "component"), ((None, "train"), ValueError, "positive"),
+    ((csr_matrix(X),), RuntimeError, "no sparse")])
+def test_wrong_training_vectors(arguments, kind, message):
+    index = shifted_index("SH32,BFlat,Refine(KFlat(chi2))")
+    given = {"train": 0} if len(arguments) == 2 else {}
+    with pytest.raises(kind, match=message):
+        faiss_ext.retrained(index, arguments[0], **given)
+    assert index.ntotal == len(X)
+
+
+@pytest.mark.parametrize("make, kind, message", [
+    (lambda: made("AHK64(chi2),BFlat", X), RuntimeError, r"does not keep its vectors, expected an index with Refine\(KFlat"),
+    (lambda: made("PCA8,SQ8,RFlat", X), RuntimeError, "cannot make a factory string for IndexScalarQuantizer; train a new index"),
+    (lambda: faiss.IndexBinaryFlat(64), TypeError, "expected a faiss.Index"),
+    (lambda: faiss_ext.IndexFlatKernel(64, faiss_ext.CallbackKernel(lambda x, y: x @ y.T)), RuntimeError, "CallbackKernel"),
+    (lambda: None, TypeError, "got None")])
+def test_indexes_that_cannot_be_trained_again(make, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        faiss_ext.retrained(make(), X[:300])
+    assert hasattr(caught.value, "unsupported") == (kind is RuntimeError)
+
+
+def test_an_index_in_its_file_is_trained_again(tmp_path):
+    index = shifted_index()
+    faiss.write_index(index, str(tmp_path / "index"))
+    mapped = faiss.read_index(str(tmp_path / "index"), faiss.IO_FLAG_MMAP)
+    new = faiss_ext.retrained(mapped)
+    new.add(X[:5])  # it is in memory
+    new.remove_ids(new.ids()[-5:])
+    assert_equal(new.search(X[:50], 5), faiss_ext.retrained(index).search(X[:50], 5))
+
+
+def test_vectors_in_a_file_of_their_own_are_not_encoded_again(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    built = faiss_ext.build_from(str(tmp_path / "x.npy"), "SH32,BFlat,Refine(KFlat(chi2))",
+                                 output=str(tmp_path / "index"), exact="file")
+    for index in (built, built.refine_index):
+        with pytest.raises(RuntimeError, match="reads its vectors from the file .*x.npy; build it again"):
+            faiss_ext.retrained(index, X[:300])

@@ -98,7 +98,7 @@ def test_auto_parameters_are_then_as_if_given():
     for twin in (one, copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
         assert twin.map.rank in (16, 32, 64, 119, 120)
         assert twin.map.scale in (0, 1, 3, 5, 7, 9)
-        assert not twin.map.auto_rank and not twin.map.auto_scale
+        assert "auto" not in twin.description()
         np.testing.assert_array_equal(twin.encode(QUERIES), one.encode(QUERIES))
 
 
