@@ -1244,8 +1244,8 @@ def kernel_interval(method):
         ------
         RuntimeError
             If bits are not independent, or no bounds of the expected distance
-            are known. Supported are SIK, AHK and RHBE with proj=dense, and
-            CWS.
+            are known. Supported are SIK, AHK and RHBE with proj=dense, CWS,
+            and FrequencyHash.
         """
         def of_one(self, value):
             return method(self, value, python_number(failure))
