@@ -19,6 +19,7 @@
 #include <faiss_ext/hashes/AdditiveKernelHash.h>
 #include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
 #include <faiss_ext/hashes/ConsistentSamplingHash.h>
+#include <faiss_ext/hashes/FrequencyHash.h>
 #include <faiss_ext/hashes/HyperplaneHash.h>
 #include <faiss_ext/hashes/KernelHash.h>
 #include <faiss_ext/hashes/KernelizedLSH.h>
@@ -90,6 +91,7 @@
 #include <faiss_ext/kernels/bandwidth.h>
 #include <faiss_ext/kernels/kernel_registry.h>
 #include <faiss_ext/maps/FeatureMap.h>
+#include <faiss_ext/maps/FrequencyMap.h>
 #include <faiss_ext/maps/HomogeneousKernelMap.h>
 #include <faiss_ext/maps/KernelPCA.h>
 #include <faiss_ext/maps/RandomFourierMap.h>

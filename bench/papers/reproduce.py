@@ -28,6 +28,7 @@ import kulis_grauman_2012  # noqa: E402, F401
 import rank_and_landmarks  # noqa: E402, F401
 import explicit_maps  # noqa: E402, F401
 import single_projection  # noqa: E402, F401
+import fast_projections  # noqa: E402, F401
 import sorted_lists  # noqa: E402, F401
 import m_tree  # noqa: E402, F401
 import defaults  # noqa: E402, F401

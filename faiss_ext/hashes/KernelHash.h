@@ -65,8 +65,9 @@ struct KernelHash : Transform {
      * vectors with kernel value `kernel_value`.
      *
      * The expectation is over the random choices of the scheme. The function is
-     * decreasing. Throws if `kernel_value` is outside the kernel's range, or if
-     * the scheme has no theory (SpectralHash).
+     * decreasing. Throws if `kernel_value` is outside the kernel's range, if
+     * the scheme has no theory (SpectralHash), or if the kernel value does not
+     * determine the distance (FrequencyHash).
      */
     virtual double expected_hamming(double kernel_value) const = 0;
 
@@ -88,7 +89,8 @@ struct KernelHash : Transform {
      * Like expected_hamming they assume Gaussian directions, as they are with
      * proj=dense, and nearly so with proj=generated (GeneratedProjection). For
      * the deviation of a distance from its expectation see bits_for
-     * (faiss_ext/hashes/bits_for.h). Throws if expected_hamming does.
+     * (faiss_ext/hashes/bits_for.h). Throws if `kernel_value` is outside the
+     * kernel's range, or if the scheme has no theory.
      */
     virtual std::pair<double, double> hamming_bounds(double kernel_value) const;
 
@@ -106,7 +108,7 @@ struct KernelHash : Transform {
      *
      * Throws unless bits are independent and bounds are known: SIK, AHK and
      * RHBE with proj=dense or proj=generated (AHK and RHBE also with rot=random
-     * and center=0), and CWS.
+     * and center=0), CWS, and FrequencyHash.
      */
     std::pair<double, double> kernel_interval(double hamming, double failure)
             const;

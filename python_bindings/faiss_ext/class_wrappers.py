@@ -1134,6 +1134,86 @@ def copied_and_pickled(transform_class):
         self, unpickle_transform, to_bytes(swig.write_VectorTransform, self))
 
 
+def wrap_frequencies():
+    make_map, make_hash = swig.FrequencyMap.__init__, swig.FrequencyHash.__init__
+
+    def init_map(self, frequencies: "ArrayLike") -> None:
+        """Random Fourier features of your own shift-invariant kernel.
+
+        The inner product of two mapped vectors is the mean of
+        cos(w . (x - y)) over the frequencies w, whose expectation is the
+        kernel.
+
+        Parameters
+        ----------
+        frequencies : array_like, shape (n, d)
+            Frequencies that you have drawn from the spectral density of the
+            kernel of vectors of dimension d. The map has 2 n features. They are
+            copied.
+
+        Examples
+        --------
+        A Gaussian kernel with a bandwidth for each component:
+
+        >>> rng = np.random.default_rng(1)
+        >>> omega = rng.normal(size=(256, d)) / widths
+        >>> map = FrequencyMap(omega)
+        """
+        omega = as_frequencies(frequencies, "FrequencyMap")
+        make_map(self, omega.shape[1], len(omega), faiss.swig_ptr(omega))
+
+    def init_hash(self, frequencies: "ArrayLike", seed: int = 1234) -> None:
+        """Binary codes for your own shift-invariant kernel.
+
+        Parameters
+        ----------
+        frequencies : array_like, shape (nbits, d)
+            Frequencies that you have drawn from the spectral density of the
+            kernel of vectors of dimension d, one for each bit. They are copied.
+        seed : int
+            Seed of the random phases and thresholds.
+
+        Examples
+        --------
+        A Gaussian kernel with a bandwidth for each component:
+
+        >>> rng = np.random.default_rng(1)
+        >>> omega = rng.normal(size=(512, d)) / widths
+        >>> hash = FrequencyHash(omega)
+        """
+        omega = as_frequencies(frequencies, "FrequencyHash")
+        seed = as_integer(seed, "seed", "FrequencyHash")
+        make_hash(self, omega.shape[1], len(omega), faiss.swig_ptr(omega), seed)
+
+    def as_frequencies(frequencies, where):
+        if callable(frequencies):
+            raise TypeError(f"{where}: expected an array of frequencies, got "
+                            f"{shown(frequencies)}; call your function and pass "
+                            "its result")
+        omega = as_array(frequencies, where)
+        if omega.ndim != 2 or 0 in omega.shape:
+            raise ValueError(f"{where}: expected frequencies of shape (n, d), "
+                             f"got {omega.shape}")
+        if omega.dtype.kind not in "fiub":
+            raise TypeError(f"{where}: expected numbers, got an array of "
+                            f"{omega.dtype}")
+        with np.errstate(over="ignore"):
+            floats = np.ascontiguousarray(omega, dtype="float32")
+        wrong = np.argwhere(~np.isfinite(floats))
+        if len(wrong):
+            i, k = map(int, wrong[0])
+            raise ValueError(f"{where}: component {k} of frequency {i} is "
+                             f"{omega[i, k]:g}, expected a finite number of at "
+                             "most 3.4e38 (float32)")
+        return floats
+
+    for cls, init in ((swig.FrequencyMap, init_map),
+                      (swig.FrequencyHash, init_hash)):
+        init.__name__ = "__init__"
+        init.__qualname__ = f"{cls.__name__}.__init__"
+        cls.__init__ = init
+
+
 def wrap_maps():
     copied_and_pickled(swig.FeatureMap)
     show_description(swig.FeatureMap, "map")
@@ -1168,8 +1248,8 @@ def kernel_interval(method):
         ------
         RuntimeError
             If bits are not independent, or no bounds of the expected distance
-            are known. Supported are SIK, AHK and RHBE with proj=dense, and
-            CWS.
+            are known. Supported are SIK, AHK and RHBE with proj=dense, CWS,
+            and FrequencyHash.
         """
         def of_one(self, value):
             return method(self, value, python_number(failure))
@@ -2233,6 +2313,7 @@ wrap_kernels()
 wrap_combined_kernels()
 wrap_bit_kernels()
 wrap_transforms()
+wrap_frequencies()
 wrap_maps()
 wrap_hashes()
 wrap_projections()

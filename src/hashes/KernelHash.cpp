@@ -79,7 +79,7 @@ std::pair<double, double> KernelHash::kernel_interval(
             failure > 0 && failure < 1,
             "kernel_interval: failure is %g, expected a probability between 0 and 1",
             failure);
-    const double estimate = kernel_estimate(hamming);
+    normalized_hamming(hamming); // throws if it is out of range
     constexpr double inside = 0.5;
     FAISS_EXT_THROW_IF_NOT_FMT(
             has_independent_bits() &&
@@ -89,7 +89,11 @@ std::pair<double, double> KernelHash::kernel_interval(
     const double deviation = std::sqrt(nbits * std::log(2 / failure) / 2);
     const auto [low, high] =
             kernel_bounds(hamming - deviation, hamming + deviation);
-    return low <= high ? std::pair(low, high) : std::pair(estimate, estimate);
+    if (low <= high) {
+        return {low, high};
+    }
+    const double estimate = kernel_estimate(hamming);
+    return {estimate, estimate};
 }
 
 std::pair<double, double> KernelHash::kernel_bounds(double least, double most)

@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <utility>
 #include <vector>
 
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include "core/errors.h"
-#include "core/parallel.h"
-#include "core/random_streams.h"
 #include "hashes/angle.h"
 #include "hashes/hamming_series.h"
+#include "hashes/phase_bits.h"
 #include "projections/draw.h"
 #include "simd/margins.h"
 
@@ -77,16 +75,7 @@ void ShiftInvariantHash::restore() {
 
 void ShiftInvariantHash::draw() {
     projection = draw_frequencies(proj, *kernel, d_in, nbits, seed);
-    std::mt19937_64 rng = row_rng(seed, 0, stream_offsets);
-    std::uniform_real_distribution<double> uniform;
-    offset.resize(nbits);
-    threshold.resize(nbits);
-    Steps steps;
-    for (int i = 0; i < nbits; i++) {
-        steps.next();
-        offset[i] = float(uniform(rng));
-        threshold[i] = float(std::acos(1 - 2 * uniform(rng)) / (2 * pi));
-    }
+    draw_phase_bits(nbits, seed, offset, threshold);
 }
 
 void ShiftInvariantHash::learn(idx_t n, const float* x) {
@@ -185,8 +174,6 @@ bool ShiftInvariantHash::has_independent_bits() const {
 
 void ShiftInvariantHash::query_weights(size_t n, float* weights) const {
     // K_m and its derivative with respect to K, at K = 1/2
-    constexpr int most_terms = 64;
-    constexpr double small = 1e-4;
     const double r = kernel->inverse_profile(0.5), h = 1e-4 * r;
     const auto slope = [&](int m) {
         return mean_cosine(m * (r + h)) - mean_cosine(m * (r - h));
@@ -195,29 +182,12 @@ void ShiftInvariantHash::query_weights(size_t n, float* weights) const {
     for (int m = 1; m <= most_terms; m++) {
         values.push_back(mean_cosine(m * r));
         slopes.push_back(slope(m) / slope(1));
-        if (values.back() < small && slopes.back() < small) {
+        if (values.back() < negligible_term &&
+            slopes.back() < negligible_term) {
             break;
         }
     }
-    for (size_t i = 0; i < n * nbits; i++) {
-        const double alpha = 2 * pi * threshold[i % nbits];
-        const double a = alpha - 2 * pi * weights[i];
-        // compute sin(m alpha) and cos(m a) by recurrence
-        const double turn_sin = 2 * std::cos(alpha), turn_cos = 2 * std::cos(a);
-        double sine = std::sin(alpha), last_sine = 0;
-        double cosine = turn_cos / 2, last_cosine = 1;
-        double expected = 2 * alpha / pi - 1, derivative = 0;
-        for (size_t m = 1; m <= values.size(); m++) {
-            const double term = 4 / (pi * double(m)) * sine * cosine;
-            expected += term * values[m - 1];
-            derivative += term * slopes[m - 1];
-            last_sine = std::exchange(sine, turn_sin * sine - last_sine);
-            last_cosine =
-                    std::exchange(cosine, turn_cos * cosine - last_cosine);
-        }
-        weights[i] =
-                float(derivative / std::max(1 - expected * expected, small));
-    }
+    weigh_phase_bits(n, threshold, values, slopes, weights);
 }
 
 double ShiftInvariantHash::asymmetric_kernel_estimate(double) const {

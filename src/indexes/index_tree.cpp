@@ -21,12 +21,14 @@
 
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/core/fields.h>
+#include <faiss_ext/hashes/FrequencyHash.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/indexes/sparse_calls.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/maps/FrequencyMap.h>
 
 #include "core/check.h"
 #include "core/errors.h"
@@ -497,9 +499,20 @@ std::string index_text(const AnyIndex& index) {
 
 namespace {
 
-/// Looks for a CallbackKernel among the parts of objects.
-struct CallbackFinder : FieldVisitor {
-    bool has_found = false;
+/// Looks among objects and their parts for one without a factory string.
+struct StringlessFinder : FieldVisitor {
+    const char* found = nullptr; ///< the reason why it has none
+
+    void look_at(const HasFields& object) {
+        if (dynamic_cast<const CallbackKernel*>(&object)) {
+            found = "a CallbackKernel has no factory string: it is a function";
+        }
+        if (dynamic_cast<const FrequencyHash*>(&object) ||
+            dynamic_cast<const FrequencyMap*>(&object)) {
+            found = "a FrequencyMap or FrequencyHash has no factory string: it holds given frequencies";
+        }
+        object.fields(*this);
+    }
 
    private:
     void on(const FlagField&) override {}
@@ -508,35 +521,35 @@ struct CallbackFinder : FieldVisitor {
     void on(const WordField&) override {}
     void on(const ShapeField&) override {}
     void on(const PartField& field) override {
-        look_at(field.part);
+        look_at_part(field.part);
     }
     void on(const PartsField& field) override {
         for (size_t i = 0; i < field.parts.size(); i++) {
-            look_at(*field.parts.at(i));
+            look_at_part(*field.parts.at(i));
         }
     }
-    void look_at(const ObjectRef& object) {
+    void look_at_part(const ObjectRef& object) {
         if (const HasFields* part = object.get()) {
-            has_found |= bool(dynamic_cast<const CallbackKernel*>(part));
-            part->fields(*this);
+            look_at(*part);
         }
     }
 };
 
-/// Whether an index, without the indexes inside, computes a CallbackKernel.
-bool uses_callback(const AnyIndex& index) {
-    CallbackFinder finder;
+/// The reason why an index, without the indexes inside, has no string; null if
+/// it has one.
+const char* reason_for_no_string(const AnyIndex& index) {
+    StringlessFinder finder;
     index.visit([&](const auto& i) {
         if (const auto* object = dynamic_cast<const HasFields*>(&i)) {
-            object->fields(finder);
+            finder.look_at(*object);
         }
     });
     for (const faiss::VectorTransform* vt : transforms_of(index)) {
         if (const auto* object = dynamic_cast<const HasFields*>(vt)) {
-            object->fields(finder);
+            finder.look_at(*object);
         }
     }
-    return finder.has_found;
+    return finder.found;
 }
 
 /// Whether FAISS's lists could have a string with another quantizer.
@@ -558,9 +571,9 @@ std::string index_string(const AnyIndex& index) {
             "index_string cannot make a factory string for %s%s",
             index.class_name().c_str(),
             is_lists_of_known_class(index) ? " because of its quantizer" : "");
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !uses_callback(index),
-            "a CallbackKernel has no factory string: it is a function");
+    if (const char* reason = reason_for_no_string(index)) {
+        FAISS_EXT_THROW_MSG(reason);
+    }
     return found;
 }
 

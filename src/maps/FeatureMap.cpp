@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <faiss_ext/maps/FrequencyMap.h>
 #include <faiss_ext/maps/HomogeneousKernelMap.h>
 #include <faiss_ext/maps/KernelPCA.h>
 #include <faiss_ext/maps/RandomFourierMap.h>
@@ -17,12 +18,24 @@ namespace faiss_ext {
 
 template struct ClassTable<FeatureMap>;
 
+namespace {
+
+/// FrequencyMap has a name in files, but none in strings.
+ClassEntry<FeatureMap> frequencies_entry() {
+    auto entry = class_entry<FeatureMap, FrequencyMap>("RFF.frequencies");
+    entry.variant.of = "RFF";
+    return entry;
+}
+
+} // namespace
+
 template <>
 ClassTable<FeatureMap>& class_table<FeatureMap>() {
     static ClassTable<FeatureMap> table(
             "map",
             Names::prefix,
             {
+                    frequencies_entry(),
                     class_entry<FeatureMap, HomogeneousKernelMap>(
                             "HKM", "order"),
                     class_entry<FeatureMap, KernelPCA>("KPCA", "rank"),

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include <faiss_ext/maps/RandomFourierMap.h>
 
-#include <cmath>
-
 #include <faiss_ext/kernels/GaussianKernel.h>
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include "core/cache_sizes.h"
 #include "core/errors.h"
-#include "core/scratch.h"
+#include "maps/fourier_features.h"
 #include "projections/draw.h"
-#include "simd/elementwise.h"
 
 namespace faiss_ext {
 
@@ -124,17 +121,7 @@ void RandomFourierMap::map_phases(size_t n, float* xt, F&& project) const {
             projection && projection->d_in == d_in &&
                     projection->d_out == int(half) && d_out == dims,
             "the map is not trained; call train first");
-    const Scratch phases(n * half);
-    project(phases.get());
-    const float length = float(std::sqrt(2.0 / dims));
-    for (size_t i = 0; i < n; i++) {
-        simd::cos_sin_turns(
-                half,
-                length,
-                &phases[i * half],
-                xt + i * dims,
-                xt + i * dims + half);
-    }
+    fourier_features(n, half, xt, project);
 }
 
 } // namespace faiss_ext

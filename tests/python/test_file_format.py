@@ -183,7 +183,11 @@ def by_hand():
     maps = [map_(faiss.index_factory(64, "KFlat(linear)")) for map_ in (faiss.IndexIDMap, faiss.IndexIDMap2)]
     flat_refine = faiss.IndexRefineFlat(faiss.index_factory(64, "SIK16(gaussian),BFlat"))
     mine = faiss_ext.IndexFlatKernel(64, faiss_ext.CallbackKernel(lambda X, Y: X @ Y.T, name="mine"))
-    return [mine, *maps, shards, replicas, refine, flat_refine, pre, faiss.IndexHNSW(faiss_ext.IndexFlatKernel(64, kernel), 4)]
+    omega = np.random.default_rng(1).normal(size=(16, 64))
+    given = [
+        faiss_ext.IndexAsymmetricHash(faiss_ext.FrequencyHash(omega)),
+        faiss.IndexPreTransform(faiss_ext.FrequencyMap(omega), faiss.IndexFlatL2(32))]
+    return [mine, *given, *maps, shards, replicas, refine, flat_refine, pre, faiss.IndexHNSW(faiss_ext.IndexFlatKernel(64, kernel), 4)]
 
 
 def check_header(values, index):
