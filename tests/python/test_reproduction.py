@@ -124,8 +124,8 @@ def test_a_statement_holds_fails_or_stays_undecided(papers):
     made = [tested("", "", [pair], "of the data") for pair in ((high, low), (low, high), (wide, low), (low, low))]
     assert verdicts(made) == ["holds", "does not hold", "undecided", "does not hold"]
     assert [f.because for f in made[:2]] == ["", "of the data"]
-    assert "4 repeats do not tell" in made[2].because
-    # all pairs must be told apart for the statement, and one the other way round against it
+    assert "4 repeats are too few" in made[2].because
+    # the test must show the statement for all pairs, or the opposite for one
     assert verdicts([tested("", "", [(high, low), (wide, low)]), tested("", "", [(high, low), (low, high)])]) == \
         ["undecided", "does not hold"]
 
@@ -144,8 +144,8 @@ def test_the_detectable_difference_is_detected_as_often_as_said(papers):
     for repeats in (5, 20):
         shift = findings.detectable_deviations(repeats)
         draws = rng.normal(shift, size=(4000, repeats))
-        told = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < 1 - findings.LEVEL
-        assert told.mean() == pytest.approx(findings.POWER, abs=4 * np.sqrt(0.09 / 4000))
+        detected = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < 1 - findings.LEVEL
+        assert detected.mean() == pytest.approx(findings.POWER, abs=4 * np.sqrt(0.09 / 4000))
 
 
 def test_equality_can_be_refuted_and_a_check_can_pass(papers):
