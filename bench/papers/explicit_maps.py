@@ -92,6 +92,7 @@ def length_findings(x) -> list[Finding]:
             "period 7: " + ", ".join(f"{kernel} {value:.3f}" for kernel, value in longest.items()),
             max(longest.values()) <= 1,
             "the proof bounds a sum by an integral that is smaller than the sum",
+            for_any_data=True,
             in_quick_runs=False,
         ),
         computed(
@@ -106,6 +107,7 @@ def length_findings(x) -> list[Finding]:
             "‖Ψ(x)‖²: " + ", ".join(f"{kernel} {value:.0e}" for kernel, value in spreads.items()),
             max(spreads.values()) < FLOAT32,
             basis="counted",
+            for_any_data=True,
         ),
     ]
 
@@ -139,17 +141,20 @@ def growth_findings(errors) -> list[Finding]:
             + "; ".join(f"{kernel} {', '.join(text(e) for e in of)}" for kernel, of in smooth.items()),
             [pair for of in smooth.values() for pair in zip(of, of[1:])]
             + [(needed(kernel, few[-2]), needed(kernel, few[-1])) for kernel in SMOOTH],
+            for_any_data=True,
             in_quick_runs=False,  # the last step of JS needs 20 repeats
         ),
         tested(
             f"Footnote 1: for intersection more is needed: m / log²(1/δ) keeps rising, with every order to {ORDERS[-1]}",
             listed("intersection", ORDERS),
             [(needed("intersection", b), needed("intersection", a)) for a, b in zip(ORDERS, ORDERS[1:])],
+            for_any_data=True,
         ),
         tested(
             "Footnote 1: for intersection m = O(δ^(−1/(c−1))) with a constant c > 1: the exponent does not rise with the order",
             "exponent between orders 1, 4, 16 and 64: " + ", ".join(text(e) for e in rough),
             list(zip(rough, rough[1:])),
+            for_any_data=True,
         ),
     ]
 

@@ -28,9 +28,9 @@ class Finding(NamedTuple):
     """One statement and what became of it.
 
     `basis` says how the verdict was reached; "" stands for a t test over repeats. `stand_in` names the data in place of the
-    paper's; None stands for the experiment's own. A check is not a statement of the paper: it tests the setting, the
-    arithmetic or the library. What a paper proves is its statement, whatever comes out. If `in_quick_runs` is true, the
-    tests assert that the finding holds in a quick run.
+    paper's; None stands for the experiment's own. Theory is stated `for_any_data`, so no data stand in for others. A check
+    is not a statement of the paper: it tests the setting, the arithmetic or the library. A theorem of the paper is a
+    statement, whatever comes out. If `in_quick_runs` is true, the tests assert that the finding holds in a quick run.
     """
 
     claim: str
@@ -40,6 +40,7 @@ class Finding(NamedTuple):
     basis: str = ""
     stand_in: str | None = None
     check: bool = False
+    for_any_data: bool = False
     in_quick_runs: bool = True
 
 

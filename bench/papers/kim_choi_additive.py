@@ -201,6 +201,7 @@ def bounds(run: Run) -> Outcome:
             f"approximate to {DELTA}: {outside[1]:,} and {outside[2]:,} pairs outside",
             outside[3] == 0,
             basis="counted",
+            for_any_data=True,
         ),
         computed(
             f"the map's error is below {DELTA} for all pairs at order 3, but at no lower order",

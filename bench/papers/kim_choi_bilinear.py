@@ -172,6 +172,7 @@ def feature_bounds(run: Run) -> Outcome:
                 f"largest deviation {np.abs(errors).max():.3f}, mean deviation {np.mean(errors):.4f}",
                 np.abs(errors).max() < margin_of_one and abs(np.mean(errors)) < margin,
                 basis="bound",
+                for_any_data=True,
             ),
             computed(
                 f"Lemma 1: k_g ≤ k_b ≤ k_g^0.79 if the norms are at most {NORM} and λ_1 ≤ {LARGEST_SHARE} Σ λ_i of the others",
@@ -179,12 +180,14 @@ def feature_bounds(run: Run) -> Outcome:
                 f" {4 * n - below} of all {4 * n} pairs",
                 inside == sum(meeting.values()) > 0 and below == 0,
                 basis="counted",
+                for_any_data=True,
             ),
             computed(
                 "Property 1: 0 ≤ k_b ≤ 1",
                 f"{by_factor.min():.2g} to {by_factor.max():.3f}, at X − Y and {', '.join(map(str, FACTORS[1:]))} times X − Y",
                 by_factor.min() >= 0 and by_factor.max() <= 1,
                 basis="counted",
+                for_any_data=True,
             ),
             computed(
                 "Property 2: k_b(mX − mY) ≤ k_b(X − Y) for positive integers m",
@@ -192,11 +195,12 @@ def feature_bounds(run: Run) -> Outcome:
                 + ", ".join(map(str, FACTORS[1:])),
                 bool((by_factor[1:] <= by_factor[0]).all()),
                 basis="counted",
+                for_any_data=True,
             ),
             computed(
                 "The upper bound is satisfied for matrices of high dimension, (c) and (d)",
-                f"of {n} pairs of each size, those with k_b above it: {of_sizes(above, (15, 25))} (but {of_sizes(above, (4, 8))}); the "
-                f"estimates deviate by chance, above it are {of_sizes(estimates_above, (15, 25))}",
+                f"k_b above it, of {n} pairs each: {of_sizes(above, (15, 25))} (but {of_sizes(above, (4, 8))}); estimates, which deviate "
+                f"by chance: {of_sizes(estimates_above, (15, 25))}",
                 above[15] == above[25] == 0,
                 basis="counted",
             ),
@@ -229,9 +233,13 @@ def upper_bound(kernel) -> np.ndarray:
 )
 def hamming_bounds(run: Run) -> Outcome:
     side, bits, m = 25, 10000, 100
-    pairs = uniform_pairs(side, run.choose(full=200, quick=40), run.rng())
-    rank_one = diagonal_pairs(RANK_ONE, 20, side)
-    expected, of_rank_one = expected_shares(pairs), expected_shares(rank_one)
+    groups = {
+        "25 x 25, uniform": uniform_pairs(side, run.choose(full=200, quick=40), run.rng()),
+        "rank one": diagonal_pairs(RANK_ONE, 20, side),
+    }
+    pairs = Pairs(*map(np.concatenate, zip(*groups.values())))
+    names = np.repeat(list(groups), [len(p.x) for p in groups.values()])
+    expected = expected_shares(pairs)
     shares, sharing = [], 0
     for repeat in range(run.repeats):
         h = bilinear_hash(side, bits, m, 1 + repeat)
@@ -242,23 +250,22 @@ def hamming_bounds(run: Run) -> Outcome:
     # the bits are the edges of a bipartite graph: as many colours as one w or v has bits make all of a colour independent
     margin = np.sqrt(sharing * np.log(2 * len(measured) / ERROR) / (2 * bits * run.repeats))
     meets = pairs.meets_conditions
-    inside = (lower_bound(pairs.gaussian) <= expected) & (expected <= upper_bound(pairs.gaussian))
+    low, high = lower_bound(pairs.gaussian), upper_bound(pairs.gaussian)
+    inside = (low <= expected) & (expected <= high)
+    worst = int(np.argmax(low - expected))
     u = np.linspace(0, 1, 201)
     worse = (lower_bound(u, exponent=1) - lower_bound(u)).max()
-    excess = lower_bound(rank_one.gaussian) - of_rank_one
-    worst = int(np.argmax(excess))
     alone = kernel_hash_factory(side * side, single(1, 1, bits))
     off = max(abs(alone.hamming_bounds(v)[1] / bits - upper_bound(v)) for v in u)
-    below = sum(int((e <= upper_bound(p.gaussian)).sum()) for p, e in ((pairs, expected), (rank_one, of_rank_one)))
-    every = len(expected) + len(of_rank_one)
     figure, axis = plt.subplots(figsize=(6, 5), layout="constrained")
     axis.plot(u, upper_bound(u), "b", label="upper bound (both)")
     axis.plot(u, lower_bound(u), "r", label="lower bound, bilinear")
     axis.plot(u, lower_bound(u, exponent=1), "k--", label="lower bound, single")
-    axis.errorbar(pairs.gaussian, measured, deviation, fmt=".", color="0.6", ms=3, label="codes, 25 x 25")
+    for name, colour in zip(groups, ("0.6", "tab:orange")):
+        of = names == name
+        axis.errorbar(pairs.gaussian[of], measured[of], deviation[of], fmt=".", color=colour, ms=3, label=f"codes, {name}")
     axis.set(xlabel="Gaussian kernel", ylabel="expected Hamming distance", xlim=(0, 1), ylim=(0, 0.45))
     axis.legend()
-    names = ("k_g", "expected", "measured", "meets conditions")
     return Outcome(
         [
             computed(
@@ -267,35 +274,43 @@ def hamming_bounds(run: Run) -> Outcome:
                 f"largest deviation {np.abs(measured - expected).max():.4f}",
                 np.abs(measured - expected).max() < margin,
                 basis="bound",
+                for_any_data=True,
             ),
             computed(
                 "Theorem 2: the expected distance is between the bounds (for pairs that meet the conditions of lemma 1)",
-                f"{inside[meets].sum()} of {meets.sum()} pairs of 25 x 25 matrices",
+                f"{inside[meets].sum()} of {meets.sum()} pairs",
                 inside[meets].all() and meets.any(),
                 basis="counted",
+                for_any_data=True,
             ),
             computed(
-                "Theorem 2: the expected distance is above the lower bound for any two points (the theorem states no condition)",
-                f"rank one at k_g = {rank_one.gaussian[worst]:.3f}: expected distance {of_rank_one[worst]:.3f}, bound"
-                f" {lower_bound(rank_one.gaussian[worst]):.3f}",
-                excess.max() <= 0,
+                "Theorem 2: the expected distance is between the bounds for any two points (the theorem states no condition)",
+                f"{names[worst]} at k_g = {pairs.gaussian[worst]:.3f}: expected distance {expected[worst]:.3f}, measured"
+                f" {measured[worst]:.3f}, lower bound {low[worst]:.3f}",
+                inside.all(),
                 NO_CONDITION,
+                for_any_data=True,
                 in_quick_runs=False,
             ),
             computed(
                 "The upper bound is the same as that of a single projection",
-                f"{below} of {every} expected distances are below the upper bound of the library's SIK, rank one included; it differs from"
-                f" g₂ of theorem 2 by {off:.0e} at most",
-                off < 1e-6 and below == every,
+                f"the expected distances of {(expected <= high).sum()} of {len(expected)} pairs, rank one included, are below it; the"
+                f" library's bound for SIK differs from it by {off:.0e} at most",
+                off < 1e-6 and (expected <= high).all(),
                 basis="counted",
+                for_any_data=True,
             ),
             computed(
                 "The lower bound is worse than that of a single projection (the paper: slightly)",
                 f"by {worse:.3f} at most",
                 worse > 0,
+                for_any_data=True,
             ),
         ],
-        [dict(zip(names, map(float, v))) for v in zip(pairs.gaussian, expected, measured, meets)],
+        [
+            dict(zip(("pairs", "k_g", "expected", "measured", "meets conditions"), (name, *map(float, v))))
+            for name, *v in zip(names, pairs.gaussian, expected, measured, meets)
+        ],
         figure,
     )
 
@@ -369,6 +384,7 @@ def of_similar(side) -> Finding:
         f"equal eigenvalues {listed(few)}; their correlation {listed(correlation_of_one)} and {listed(correlation_of_few)}. The bound "
         f"alone does not show it: divided by the variance of a bit (rank one) it is {listed(quotient)}",
         all(map(goes_to_zero, (bound, few, one, correlation_of_few, correlation_of_one))),
+        for_any_data=True,
     )
 
 
@@ -387,6 +403,7 @@ def of_others(side) -> Finding:
         "five equal eigenvalues, by k_g: "
         + "; ".join(peak(*of) for of in ((bound, "bound"), (covariance, "covariance"), (correlation, "correlation"))),
         all(of[1:-1].max() > max(of[0], of[-1]) for of in (bound, covariance, correlation)),
+        for_any_data=True,
     )
 
 
@@ -447,30 +464,35 @@ def covariances(run: Run) -> Outcome:
                 f" most {max(apart_errors):.1g}",
                 np.abs(apart_scores).max() < critical,
                 basis="t tests of all pairs together",
+                for_any_data=True,
             ),
             computed(
                 f"Lemma 5: bits that share a w covary as it says, within {critical:.1f} standard errors",
                 f"largest deviation {np.abs(scores).max():.1f} standard errors, of {len(scores)} pairs",
                 np.abs(scores).max() < critical,
                 basis="t tests of all pairs together",
+                for_any_data=True,
             ),
             computed(
                 "Theorem 3: the covariance is below the bound (for differences that meet the conditions of lemma 1)",
                 f"{(exact <= limit)[meets].sum()} of {meets.sum()} pairs; the nearest is {exact[nearest]:.5f}, its bound"
                 f" {limit[nearest]:.5f}",
                 bool((exact <= limit)[meets].all() and meets.any()),
+                for_any_data=True,
             ),
             computed(
                 "Theorem 3: the covariance is below the bound for any two points (the theorem states no condition)",
                 f"rank one at k_g = {gaussian[worst]:.3f}: covariance {exact[worst]:.4f}, bound {limit[worst]:.4f}",
                 bool((exact <= limit).all()),
                 NO_CONDITION,
+                for_any_data=True,
                 in_quick_runs=False,
             ),
             computed(
                 "Corollary 1 of the supplement: the covariance is not below the negative of the bound",
                 f"all {len(exact)} pairs; the lowest covariance is {exact.min():.1g}",
                 bool((exact >= -limit).all()),
+                for_any_data=True,
             ),
         ],
         rows,

@@ -177,12 +177,14 @@ def kernel_and_hamming(run: Run) -> Outcome:
             "Lemma 2.2, h_K is 8/π² Σ (1 − K(m(x − y))) / (4m² − 1) (the library's value against the sum)",
             f"largest difference {series:.1e}",
             series < 1e-4,
+            for_any_data=True,
         ),
         computed(
             "Lemma 2.3, h₁(K) ≤ h_K ≤ h₂(K), with equality at K = 1",
             f"at {between.sum()} of {len(between)} kernel values from 0.0003 to 1; h₁, h_K, h₂ at 1: "
             f"{lower[0]:.3f}, {h_k[0]:.3f}, {higher[0]:.3f}",
             between.all() and max(lower[0], h_k[0], higher[0]) < 1e-6,
+            for_any_data=True,
         ),
         computed(
             "Dissimilar vectors (kernel value below 0.01) differ in about 40 % of their bits or more, which follows"
@@ -190,6 +192,7 @@ def kernel_and_hamming(run: Run) -> Outcome:
             f"{far.min():.3f} to {far.max():.3f} of the bits in {len(far)} pairs",
             far.min() >= h.hamming_bounds(0.01)[0] / bits - bound,
             basis="bound",
+            for_any_data=True,
         ),
     ]
     return Outcome(findings, rows, figure)
@@ -659,6 +662,7 @@ def all_pairs(run: Run) -> Outcome:
             + ", ".join(f"{needed[size]:.0f} of {asked[size]} bits for N = {size}" for size in sizes),
             max(failed.values()) <= epsilon,
             basis="bound",
+            for_any_data=True,
         ),
         computed(
             f"At {bits[0]} to {bits[-1]} bits, deviations beyond √(log(N² / {epsilon}) / 2n) occur in at most"
@@ -666,6 +670,7 @@ def all_pairs(run: Run) -> Outcome:
             f"share of the draws: at most {max(beyond):.2f}",
             max(beyond) <= epsilon,
             basis="bound",
+            for_any_data=True,
         ),
     ]
     return Outcome(findings, rows, figure)

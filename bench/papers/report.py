@@ -65,11 +65,12 @@ And in each row:
   it. No statement of a paper is judged by a bound of our own.
 - **±** is the standard deviation of a repeat. **[a, b]** is the interval of a mean difference, at {level} to each side.
 - **data** names a stand-in if the paper's data are not available here. Such a row shows that the statement carries over to other
-  data, or that it does not. It cannot refute the paper's own figure.
+  data, or that it does not. It cannot refute the paper's own figure. **any data** stands beside theory, which the paper states for all
+  data; we try it on some.
 - **no test needed**: the numbers are computed, and no chance is involved. **counted**: the row counts points, pairs or vectors that were
   drawn once. Each is computed exactly, but another draw has other ones. **bound**: a theorem bounds the deviation.
 - **Check:** the row is not a statement of the paper. It tests the setting, the arithmetic or the library. A theorem of the paper is a
-  statement, also if its test can only confirm it.
+  statement and not a check.
 - **K** stands for a kernel value, and **k_g** for that of the Gaussian kernel. Strings call the χ² kernel **chi2**.
 - Precision at a level of recall is either **pooled over all pairs** or the **mean over queries**. The papers do not say which they
   took, so both are given. To pool, all pairs of a query and a vector make one ranking by distance, as in the toolkits that came
@@ -140,6 +141,8 @@ def verdict(finding: Finding, quick: bool) -> str:
 
 
 def data_of(finding: Finding) -> str:
+    if finding.for_any_data:
+        return "any data"
     if finding.stand_in:
         return f"stand-in: {finding.stand_in}"
     return "" if finding.check else "as in the paper"
@@ -193,7 +196,7 @@ def counts(findings: list[Finding]) -> list[str]:
     """Of each verdict all statements and those on stand-ins, then the checks that hold among all checks."""
     statements = [f for f in findings if not f.check]
     every = Counter(f.verdict for f in statements)
-    on_stand_ins = Counter(f.verdict for f in statements if f.stand_in)
+    on_stand_ins = Counter(f.verdict for f in statements if f.stand_in and not f.for_any_data)
     checks = [f.verdict is Verdict.HOLDS for f in findings if f.check]
     return [*(f"{every[v]} ({on_stand_ins[v]})" for v in Verdict), f"{sum(checks)} of {len(checks)}"]
 
