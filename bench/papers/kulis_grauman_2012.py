@@ -612,7 +612,7 @@ def scene_neighbours(run: Run) -> Outcome:
 
 
 # ---------------------------------------------------------------- Figures 5 and 6
-FOR_TINY_IMAGES = "all of {images} for 80 million images"
+FOR_TINY_IMAGES = "the training images of {images} for 80 million images"
 
 
 class LargeSearch(NamedTuple):

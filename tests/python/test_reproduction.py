@@ -198,9 +198,10 @@ def test_the_m_tree_finds_the_nearest_and_its_balls_hold_their_objects(papers):
         entries = visit(tree.root, None)
         assert sorted(leaves) == list(range(len(x)))
         for row in to_queries:
-            count, best = tree.examined(row)
-            assert best == row.min()
-            assert count < entries / 2  # in three dimensions balls exclude a lot
+            found = tree.search(row)
+            assert row[found.nearest] == row.min()
+            assert found.distances < entries / 2  # in three dimensions balls exclude a lot
+            assert found.objects <= min(found.distances, len(x))
 
 
 def test_planted_codes_are_at_their_distances(papers):
