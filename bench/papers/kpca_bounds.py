@@ -179,7 +179,7 @@ def draw(axis, name: str, found) -> None:
     axis.plot(ks, lengths.mean(axis=(0, 2)), "o-", label="length of the projection, mean")
     axis.fill_between(ks, lengths.min(axis=(0, 2)), lengths.max(axis=(0, 2)), alpha=0.2, lw=0, label="from least to most")
     axis.plot(ks, bound.mean(axis=0), "k--", label=r"$1 - \sqrt{\lambda_k}$")
-    axis.set(title=name, xlabel="principal components k", xscale="log", ylim=(0, 1.02))
+    axis.set(title=name, xlabel="principal components k", ylabel="length", xscale="log", ylim=(0, 1.02))
     axis.set_xticks(ks, ks)
     axis.minorticks_off()
     axis.legend(fontsize=8)

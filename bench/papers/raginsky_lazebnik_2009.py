@@ -101,8 +101,10 @@ def equation_3(distance, terms=20000) -> np.ndarray:
 @experiment(
     "001-fig1",
     "Random Fourier features, random signs and the Gaussian kernel",
-    "Inner products of random features approximate the kernel, and products of random signs do so more coarsely. The normalised Hamming distance of random signs concentrates "
-    "around h_K, a function of the kernel value that lies between two bounds. Most bits of similar vectors agree, and about 40 % or more of the bits of dissimilar vectors differ (500 points in the plane, n = 5000).",
+    "Inner products of random Fourier features approximate the kernel, and products of random signs do so more coarsely. The "
+    "normalised Hamming distance of random signs concentrates around h_K, a function of the kernel value that lies between two "
+    "bounds. Most bits of similar vectors agree, and about 40 % or more of the bits of dissimilar vectors differ (500 points in the "
+    "plane, n = 5000).",
     "500 points drawn uniformly in a square of side 3; the paper does not give the side. The features of (a) are 2,500 pairs "
     "√(1/2500) (cos ω·x, sin ω·x), whose product is a mean of 2,500 cosines; the paper's are √2 cos(ω·x + b). The codes have "
     "5,000 bits.",
@@ -173,8 +175,8 @@ def kernel_and_hamming(run: Run) -> Outcome:
         ),
         computed(
             "Random signs approximate the kernel more coarsely than random Fourier features do (read off Figure 1a)",
-            f"mean deviation of the products of signs, 1 − 2 d_H / n, from the kernel {np.abs(signs - kernel).mean():.3f}, of the features' "
-            f"{np.abs(products - kernel).mean():.3f}; correlation of the products of signs with the kernel "
+            f"mean deviation from the kernel {np.abs(signs - kernel).mean():.3f} for products of signs, 1 − 2 d_H / n, and "
+            f"{np.abs(products - kernel).mean():.3f} for products of features; correlation of the products of signs with the kernel "
             f"{np.corrcoef(signs, kernel)[0, 1]:.3f}",
             np.abs(signs - kernel).mean() > np.abs(products - kernel).mean(),
             basis=ONE_DRAW,
