@@ -113,10 +113,10 @@ def best_by_bits(name: str, form: str, of, all_bits) -> Finding:
         (at_chosen(at[here], chosen[here]), at_chosen(at[here], chosen[there])) for here, there in ((0, -1), (-1, 0))
     )
     shown = ", ".join(f"{bits}: {rank_names(keys)}" for bits, keys in zip(all_bits, chosen))
-    few_bits, many_bits = (f"{bits:,} bits" for bits in (all_bits[0], all_bits[-1]))
+    (few_bits, rank_of_few), (many_bits, rank_of_many) = ((f"{all_bits[i]:,} bits", rank_names(chosen[i])) for i in (0, -1))
     measured = (
-        f"best by bits {shown}; at {few_bits} {text(few[0])} with its own best rank and {text(few[1])} with that of {many_bits}; at "
-        f"{many_bits} {text(many[0])} with its own best rank and {text(many[1])} with that of {few_bits}"
+        f"best by bits {shown}; at {few_bits} {text(few[0])} with {rank_of_few} and {text(few[1])} with {rank_of_many}; at {many_bits} "
+        f"{text(many[0])} with {rank_of_many} and {text(many[1])} with {rank_of_few}"
     )
     if form == PAPER:
         return unchanged(
