@@ -67,8 +67,8 @@ def of_sik(run: Run) -> Outcome:
                 np.transpose([paper, ours]),
             ))  # fmt: skip
             notes.append(
-                f"{data.name}, {bits} bits: the learned γ is {text(gammas)}; with γ = 1 and structured projections, the difference from "
-                f"the paper's form is {interval(of_gamma_1, paper)}."
+                f"{data.name}, {bits} bits: the learned γ is {text(gammas)}; with γ = 1, which leaves only the structured "
+                f"projections, the difference is {interval(of_gamma_1, paper)}."
             )
     return outcome(measured, notes)
 
