@@ -18,7 +18,7 @@ stats = pytest.importorskip("scipy.stats")
 metrics = pytest.importorskip("sklearn.metrics")
 
 FOLDER = ROOT / "bench" / "papers"
-NAMES = ("findings", "measures", "vectors", "m_tree", "sorted_lists", "kpca_bounds", "reproduce")
+NAMES = ("findings", "measures", "vectors", "m_tree", "sorted_lists", "reproduce")
 
 
 @pytest.fixture(scope="module")
@@ -212,11 +212,11 @@ def test_planted_codes_are_at_their_distances(papers):
 def test_the_rare_vector_is_orthogonal_to_the_first_components(papers):
     counts = np.append(np.full(20, 199), 20)
     points = np.repeat(np.eye(21), counts, axis=0)
-    values, vectors = papers.kpca_bounds.spectrum(counts / counts.sum())
+    values, vectors = papers.reproduce.kpca_bounds.spectrum(counts / counts.sum())
     covariance = np.cov(points.T, bias=True)
     np.testing.assert_allclose(covariance @ vectors, vectors * values, atol=1e-12)
     assert (np.diff(values) < 1e-12).all()
-    lengths = np.linalg.norm(vectors[:, : papers.kpca_bounds.COMPONENTS], axis=1)
+    lengths = np.linalg.norm(vectors[:, : papers.reproduce.kpca_bounds.COMPONENTS], axis=1)
     np.testing.assert_allclose(lengths, [*np.full(20, np.sqrt(19 / 20)), 0], atol=1e-6)
 
 
