@@ -3,7 +3,7 @@
 
 A module of a paper declares its experiments by the decorator `experiment`:
 
-    @experiment("003-fig2", "Bits that differ, by kernel value", "All pairs lie between the bounds.", "synthetic data.")
+    @experiment("003-fig2", "Bits that differ, by kernel value", "Their share is near a function of it.", "synthetic data.")
     def bounds(run: Run) -> Outcome:
         ...
 
@@ -31,7 +31,7 @@ PAPERS = {
     "005": "Kulis and Grauman 2012, Kernelized locality-sensitive hashing",
 }
 
-PAPERS_REPEATS = 5
+PAPERS_REPEATS = 5  # of Kim and Choi
 QUICK_REPEATS = 4
 
 
@@ -95,7 +95,7 @@ class Run:
 class Experiment(NamedTuple):
     """An experiment and its description. In `here` and `stand_in`, "{images}" and "{descriptors}" name the sets.
 
-    `repeats` is fixed in advance: five as in the papers, or more if five do not tell.
+    `repeats` is fixed in advance: five as in the papers by Kim and Choi, or more if five are too few.
     """
 
     name: str

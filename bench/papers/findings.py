@@ -15,7 +15,7 @@ import numpy as np
 from scipy import optimize, stats
 
 LEVEL = 0.99  # of each one-sided t test
-POWER = 0.9  # with this probability, a difference of `detectable` is told
+POWER = 0.9  # with this probability, a difference of `detectable` is detected
 
 
 class Verdict(str, Enum):
@@ -28,8 +28,9 @@ class Finding(NamedTuple):
     """One statement and what became of it.
 
     `basis` says how the verdict was reached; "" stands for a t test over repeats. `stand_in` names the data in place of the
-    paper's; None stands for the experiment's own. A check is not a statement of the paper: it tests the setting, the
-    arithmetic or the library. If `in_quick_runs` is true, the tests assert that the finding holds in a quick run.
+    paper's; None stands for the experiment's own. Theory is stated `for_any_data`, so no data stand in for others. A check
+    is not a statement of the paper: it tests the setting, the arithmetic or the library. A theorem of the paper is a
+    statement, whatever comes out. If `in_quick_runs` is true, the tests assert that the finding holds in a quick run.
     """
 
     claim: str
@@ -39,6 +40,7 @@ class Finding(NamedTuple):
     basis: str = ""
     stand_in: str | None = None
     check: bool = False
+    for_any_data: bool = False
     in_quick_runs: bool = True
 
 
@@ -104,7 +106,7 @@ def compared(measure: str, paper_form: str, our_form: str, pairs) -> Comparison:
 
 @cache
 def detectable_deviations(repeats: int) -> float:
-    """The difference, in standard deviations of a repeat, that the test tells with the probability POWER."""
+    """The difference, in standard deviations of a repeat, that the test detects with the probability POWER."""
     critical = stats.t.ppf(LEVEL, repeats - 1)
     with np.errstate(divide="ignore"):  # SciPy warns on the way
         shift = optimize.brentq(lambda c: stats.nct.sf(critical, repeats - 1, c) - POWER, 1e-3, 10 * critical)
@@ -121,8 +123,8 @@ def detectable(d) -> float:
 def tested(claim: str, here: str, pairs, because: str = "", **more) -> Finding:
     """Whether in all pairs the first is above the second; the second may be a number.
 
-    The statement holds if every pair is told apart, and does not if any pair is told apart the other way round; there the
-    level is divided among the pairs. `because` is the reason if it does not hold.
+    The statement holds if the test shows it for every pair, and does not if the test shows the opposite for any pair; there
+    the level is divided among the pairs. `because` is the reason if it does not hold.
     """
     all_differences = [differences(a, b) for a, b in pairs]
     if len(all_differences) == 1:
@@ -137,14 +139,16 @@ def tested(claim: str, here: str, pairs, because: str = "", **more) -> Finding:
     return undecided(claim, here, [d for d in all_differences if not clearly_above(d)], **more)
 
 
-def undecided(claim: str, here: str, not_told, **more) -> Finding:
-    size, repeats = max((detectable(d), len(d)) for d in not_told)
-    because = f"{repeats} repeats do not tell; they would tell a difference of {size:.2g} with a probability of {POWER}"
+def undecided(claim: str, here: str, not_shown, **more) -> Finding:
+    size, repeats = max((detectable(d), len(d)) for d in not_shown)
+    because = (
+        f"{repeats} repeats are too few to decide; they would detect a difference of {size:.2g} with a probability of {POWER}"
+    )
     return Finding(claim, here, Verdict.UNDECIDED, because, **more)
 
 
 def unequal(pairs) -> bool:
-    """Whether any pair is told apart by a two-sided test; the level is divided among the pairs."""
+    """Whether a two-sided test shows a difference in any pair; the level is divided among the pairs."""
     divided = 1 - (1 - LEVEL) / (2 * len(pairs))
     return any(clearly_above(sign * differences(a, b), level=divided) for a, b in pairs for sign in (1, -1))
 
@@ -159,13 +163,13 @@ def unchanged(claim: str, here: str, pairs, because: str = "", **more) -> Findin
 def agrees(claim: str, here: str, values, expected: float, **more) -> Finding:
     """A check against a known value: it holds unless the repeats differ from it. The power is given."""
     size = detectable(differences(values, expected))
-    here += f"; a difference of {size:.2g} would be told with a probability of {POWER}"
+    here += f"; a difference of {size:.2g} would be detected with a probability of {POWER}"
     verdict = Verdict.FAILS if unequal([(values, expected)]) else Verdict.HOLDS
     return Finding(claim, here, verdict, check=True, **more)
 
 
 def computed(claim: str, here: str, holds: bool, because: str = "", basis: str = "no test needed", **more) -> Finding:
-    """What is computed or proved, or has a bound. `because` is the reason if it does not hold."""
+    """What is computed, counted or proved, or has a bound. `because` is the reason if it does not hold."""
     if holds:
         return Finding(claim, here, Verdict.HOLDS, basis=basis, **more)
     return Finding(claim, here, Verdict.FAILS, because, basis=basis, **more)

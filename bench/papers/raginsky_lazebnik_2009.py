@@ -203,22 +203,22 @@ def kernel_and_hamming(run: Run) -> Outcome:
             "Lemma 2.2, h_K is 8/π² Σ (1 − K(m(x − y))) / (4m² − 1) (the library's value against the sum)",
             f"largest difference {series:.1e}",
             series < 1e-4,
-            check=True,
+            for_any_data=True,
         ),
         computed(
             "Lemma 2.3, h₁(K) ≤ h_K ≤ h₂(K), with equality at K = 1",
             f"at {between.sum()} of {len(between)} kernel values from 0.0003 to 1; h₁, h_K, h₂ at 1: "
             f"{lower[0]:.3f}, {h_k[0]:.3f}, {higher[0]:.3f}",
             between.all() and max(lower[0], h_k[0], higher[0]) < 1e-6,
-            check=True,
+            for_any_data=True,
         ),
         computed(
-            "dissimilar vectors (kernel value below 0.01) differ in about 40 % of their bits or more, which follows"
+            "Dissimilar vectors (kernel value below 0.01) differ in about 40 % of their bits or more, which follows"
             " from Lemma 2.3",
             f"{far.min():.3f} to {far.max():.3f} of the bits in {len(far)} pairs",
             far.min() >= h.hamming_bounds(0.01)[0] / bits - bound,
             basis="bound",
-            check=True,
+            for_any_data=True,
         ),
     ]
     return Outcome(findings, rows, figure)
@@ -685,20 +685,20 @@ def all_pairs(run: Run) -> Outcome:
     ]
     findings = [
         computed(
-            f"with bits_for(N, {delta}, {epsilon}) bits all pairs are within {delta} of h_K in {1 - epsilon:.0%} of draws",
+            f"With bits_for(N, {delta}, {epsilon}) bits all pairs are within {delta} of h_K in {1 - epsilon:.0%} of draws",
             f"share of {draws} draws in which they are not: at most {max(failed.values()):.2f}; the draws need "
             + ", ".join(f"{needed[size]:.0f} of {asked[size]} bits for N = {size}" for size in sizes),
             max(failed.values()) <= epsilon,
             basis="bound",
-            check=True,
+            for_any_data=True,
         ),
         computed(
-            f"at {bits[0]} to {bits[-1]} bits, deviations beyond √(log(N² / {epsilon}) / 2n) occur in at most"
+            f"At {bits[0]} to {bits[-1]} bits, deviations beyond √(log(N² / {epsilon}) / 2n) occur in at most"
             f" {epsilon:.0%} of draws",
             f"share of the draws: at most {max(beyond):.2f}",
             max(beyond) <= epsilon,
             basis="bound",
-            check=True,
+            for_any_data=True,
         ),
     ]
     return Outcome(findings, rows, figure)

@@ -14,21 +14,23 @@ from findings import LEVEL, POWER, Comparison, Finding, Verdict, detectable_devi
 
 HEADER = """# The papers' experiments, repeated
 
-This page repeats every figure and table of five papers, and tests statements that have neither. For each it shows the paper's
-statements, our results, and a verdict.
+This page repeats every figure and table of five papers, and tests statements that no figure or table shows. For each it shows the
+paper's statements, our results, and a verdict.
 """
 
 DEFAULTS = """## The papers' form and the library's defaults
 
-The verdicts below are on the papers' forms of the schemes. If you give no keys, you get the library's defaults. This table has both,
-with the same data and seeds. The difference is ours less the paper's, and has its interval at {level} to each side.
+A factory string such as `SIK128(gaussian)` gives the library's defaults. Settings in the parentheses, such as `proj=dense`, give the
+paper's form of a scheme instead; the verdicts below are on these forms. This table has both, with the same data and seeds. The
+difference is ours less the paper's, and has its interval at {level} to each side.
 
 | experiment | measure | the paper's form | ours | paper | ours | difference |
 |---|---|---|---|---|---|---|
 """
 
-SUMMARY = """The table counts the papers' statements by verdict. The counts in brackets are of statements tried on a stand-in, that is, on
-other data than the paper's. A statement that was tried on two sets, or with two averages of precision, counts for each.
+SUMMARY = """The table counts the papers' statements by verdict. Theorems and lemmas count as statements. The counts in brackets are of
+statements tried on a stand-in, that is, on other data than the paper's. A statement that was tried on two sets, or with two averages of
+precision, counts for each. [Notes on the papers](notes-on-the-papers.md) explains the errors that we found in the papers.
 """
 
 METHOD = """
@@ -53,9 +55,9 @@ level {level}. Each row has its own test, so about one row in a hundred can be w
 - **holds**: the test shows the statement. A mean on the right side is not enough.
 - **does not hold**: the test shows the opposite. The reason follows, if one was found.
 - **undecided**: the test shows neither, or data or a number that the test needs are missing. The row says which. If the repeats
-  are too few, it gives the difference that they would tell with a probability of {power}. Each experiment fixes the number of its
-  repeats in advance. With {few} repeats, as in the papers, a difference of {few_tell:.1f} standard deviations is told; with 20, one of
-  {many_tell:.1f}.
+  are too few, it gives the difference that they would detect with a probability of {power}. Each experiment fixes the number of its
+  repeats in advance. {few} repeats, as in the papers by Kim and Choi, detect a difference of {few_detect:.1f} standard deviations; 20
+  repeats detect one of {many_detect:.1f}.
 
 And in each row:
 
@@ -63,9 +65,12 @@ And in each row:
   it. No statement of a paper is judged by a bound of our own.
 - **±** is the standard deviation of a repeat. **[a, b]** is the interval of a mean difference, at {level} to each side.
 - **data** names a stand-in if the paper's data are not available here. Such a row shows that the statement carries over to other
-  data, or that it does not. It cannot refute the paper's own figure.
-- **no test needed**: the numbers are computed or counted, and no chance is involved. **bound**: a theorem bounds the deviation.
+  data, or that it does not. It cannot refute the paper's own figure. **any data** stands beside theory, which the paper states for all
+  data; we try it on some.
+- **no test needed**: the numbers are computed, and no chance is involved. **counted**: the row counts points, pairs or vectors that were
+  drawn once. Each is computed exactly, but another draw has other ones. **bound**: a theorem bounds the deviation.
 - **Check:** the row is not a statement of the paper. It tests the setting, the arithmetic or the library.
+- **K** stands for a kernel value, and **k_g** for that of the Gaussian kernel. Strings call the χ² kernel **chi2**.
 - Precision at a level of recall is either **pooled over all pairs** or the **mean over queries**. The papers do not say which they
   took, so both are given. To pool, all pairs of a query and a vector make one ranking by distance, as in the toolkits that came
   with the early papers on hashing. The mean leaves out queries without a true neighbour; each experiment counts them.
@@ -135,6 +140,8 @@ def verdict(finding: Finding, quick: bool) -> str:
 
 
 def data_of(finding: Finding) -> str:
+    if finding.for_any_data:
+        return "any data"
     if finding.stand_in:
         return f"stand-in: {finding.stand_in}"
     return "" if finding.check else "as in the paper"
@@ -188,7 +195,7 @@ def counts(findings: list[Finding]) -> list[str]:
     """Of each verdict all statements and those on stand-ins, then the checks that hold among all checks."""
     statements = [f for f in findings if not f.check]
     every = Counter(f.verdict for f in statements)
-    on_stand_ins = Counter(f.verdict for f in statements if f.stand_in)
+    on_stand_ins = Counter(f.verdict for f in statements if f.stand_in and not f.for_any_data)
     checks = [f.verdict is Verdict.HOLDS for f in findings if f.check]
     return [*(f"{every[v]} ({on_stand_ins[v]})" for v in Verdict), f"{sum(checks)} of {len(checks)}"]
 
@@ -197,7 +204,7 @@ def method(folder: Path, run: Run, minutes: float) -> str:
     arguments = "--quick " if run.quick else "--data FOLDER " if run.data else ""
     few, many = (detectable_deviations(n) for n in (PAPERS_REPEATS, 20))
     return METHOD.format(settings=", ".join(run.settings.values()), folder=folder.name, minutes=minutes, arguments=arguments,
-                         level=LEVEL, power=POWER, few=PAPERS_REPEATS, few_tell=few, many_tell=many)  # fmt: skip
+                         level=LEVEL, power=POWER, few=PAPERS_REPEATS, few_detect=few, many_detect=many)  # fmt: skip
 
 
 def section(folder: Path, experiment: Experiment, record: dict, run: Run) -> list[str]:

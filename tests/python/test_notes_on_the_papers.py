@@ -19,12 +19,17 @@ def says(*numbers):
     return all(re.search(rf"(?<![\d.]){re.escape(n)}(?!\d)", text) for n in numbers)
 
 
-def covariance(eigenvalues):
-    """Of two bits that share a w or a v, for a difference of such eigenvalues."""
+def hash_and_pair(eigenvalues):
+    """A hash and two vectors, whose difference has such eigenvalues."""
     q = len(eigenvalues)
     hash = faiss_ext.BilinearShiftInvariantHash(q, q, 64, 1, 5, False, 1, False)
-    x = np.diag(np.sqrt(eigenvalues)).ravel()
-    return hash.covariance_of_pair(x, np.zeros(q * q))
+    return hash, np.diag(np.sqrt(eigenvalues)).ravel(), np.zeros(q * q)
+
+
+def covariance(eigenvalues):
+    """Of two bits that share a w or a v."""
+    hash, x, y = hash_and_pair(eigenvalues)
+    return hash.covariance_of_pair(x, y)
 
 
 def bound(total):
@@ -49,6 +54,22 @@ def test_covariance_of_bits_exceeds_the_theorem():
     ratios = [covariance([share * s] * 4 + [s - 4 * share * s]) / bound(s)
               for s in (0.05, 0.3, 0.64, 1, 1.5, 2, 2.3, 2.56)]
     assert max(ratios) == pytest.approx(0.99, abs=0.005)
+
+
+def test_rank_one_breaks_the_lower_bound_of_theorem_2():
+    assert says("2.56", "0.236", "0.258")
+    hash, x, y = hash_and_pair([2.56])
+    expected, bound = hash.expected_hamming_of_pair(x, y) / 64, 4 / np.pi**2 * (1 - np.exp(-0.79 * 2.56 / 2))
+    assert (expected, bound) == (pytest.approx(0.236, abs=5e-4), pytest.approx(0.258, abs=5e-4))
+    # of independent origin: bits differ with the probability 2 / pi E |sin(w v |x - y| / 2)|
+    w, v = np.random.default_rng(2).standard_normal((2, 2_000_000))
+    assert 2 / np.pi * np.abs(np.sin(1.6 * w * v / 2)).mean() == pytest.approx(0.236, abs=1e-3)
+
+
+def test_large_norms_break_theorem_3():
+    assert says("0.000031", "0.000024")
+    assert covariance([0.4] * 25) == pytest.approx(3.1e-5, abs=5e-7)
+    assert bound(10) == pytest.approx(2.4e-5, abs=5e-7)
 
 
 def test_the_proof_uses_lemma_1_where_it_fails():

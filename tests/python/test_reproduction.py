@@ -18,7 +18,7 @@ stats = pytest.importorskip("scipy.stats")
 metrics = pytest.importorskip("sklearn.metrics")
 
 FOLDER = ROOT / "bench" / "papers"
-NAMES = ("findings", "measures", "vectors", "m_tree", "sorted_lists", "reproduce")
+NAMES = ("findings", "measures", "vectors", "kim_choi_bilinear", "m_tree", "sorted_lists", "reproduce")
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +124,8 @@ def test_a_statement_holds_fails_or_stays_undecided(papers):
     made = [tested("", "", [pair], "of the data") for pair in ((high, low), (low, high), (wide, low), (low, low))]
     assert verdicts(made) == ["holds", "does not hold", "undecided", "does not hold"]
     assert [f.because for f in made[:2]] == ["", "of the data"]
-    assert "4 repeats do not tell" in made[2].because
-    # all pairs must be told apart for the statement, and one the other way round against it
+    assert "4 repeats are too few" in made[2].because
+    # the test must show the statement for all pairs, or the opposite for one
     assert verdicts([tested("", "", [(high, low), (wide, low)]), tested("", "", [(high, low), (low, high)])]) == \
         ["undecided", "does not hold"]
 
@@ -144,8 +144,15 @@ def test_the_detectable_difference_is_detected_as_often_as_said(papers):
     for repeats in (5, 20):
         shift = findings.detectable_deviations(repeats)
         draws = rng.normal(shift, size=(4000, repeats))
-        told = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < 1 - findings.LEVEL
-        assert told.mean() == pytest.approx(findings.POWER, abs=4 * np.sqrt(0.09 / 4000))
+        detected = stats.ttest_1samp(draws, 0, axis=1, alternative="greater").pvalue < 1 - findings.LEVEL
+        assert detected.mean() == pytest.approx(findings.POWER, abs=4 * np.sqrt(0.09 / 4000))
+
+
+def test_theory_has_no_stand_ins_and_checks_are_not_statements(papers):
+    report, finding = papers.reproduce.report, papers.findings.computed("", "", True)
+    made = [finding._replace(stand_in="digits", **more) for more in ({}, {"for_any_data": True}, {"check": True})]
+    assert [report.data_of(f) for f in made] == ["stand-in: digits", "any data", "stand-in: digits"]
+    assert report.counts(made) == ["2 (1)", "0 (0)", "0 (0)", "1 of 1"]
 
 
 def test_equality_can_be_refuted_and_a_check_can_pass(papers):
@@ -165,6 +172,26 @@ def test_a_comparison_is_paired(papers):
     numbers = [float(n) for n in re.findall(r"[-+.\de]+", found.difference)]
     np.testing.assert_allclose(numbers, [np.mean(ours - paper), low, high], rtol=6e-3)
     assert found[:4] == ("recall", "A", "B", papers.findings.text(paper))
+
+
+# ------------------------------------------------------------ bilinear projections
+
+
+def test_products_of_bits_that_share_a_projection(papers):
+    rng = np.random.default_rng(11)
+    group, centred = rng.integers(0, 4, 20), rng.normal(size=(3, 20))
+    sums, count = papers.kim_choi_bilinear.products_within(group, centred)
+    pairs = [(i, j) for i in range(20) for j in range(20) if i != j and group[i] == group[j]]
+    assert count == len(pairs)
+    np.testing.assert_allclose(sums, [sum(row[i] * row[j] for i, j in pairs) for row in centred])
+
+
+def test_what_goes_to_zero(papers):
+    goes_to_zero, steps = papers.kim_choi_bilinear.goes_to_zero, np.arange(4)
+    assert all(goes_to_zero(0.3 * 10.0 ** (-power * steps)) for power in (0.5, 1, 2))
+    assert not goes_to_zero(0.1 + 0.3 * 10.0**-steps)  # goes to 0.1
+    assert not goes_to_zero(0.1 - 0.01 * 10.0**-steps)  # rises
+    assert not goes_to_zero(1 / (1 + steps))  # too slow to be seen from four values
 
 
 # ------------------------------------------------------------ searches
