@@ -125,7 +125,7 @@ def estimated(run: Run, which: str, repeat: int, m: int) -> tuple[np.ndarray, np
 def bounds(run: Run) -> Outcome:
     m = run.choose(full=1000, quick=200)
     findings, rows = refuted(run)
-    findings = [f._replace(stand_in="") for f in findings]
+    findings = [f._replace(stand_in="", for_any_data=True) for f in findings]
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
     for axis, which in zip(axes, SETS):
         found = [estimated(run, which, repeat, m) for repeat in range(run.repeats)]

@@ -192,12 +192,14 @@ def kernel_and_hamming(run: Run) -> Outcome:
             f"at most {below.max():.4f} below h₁ and {above.max():.4f} above h₂; δ at 0.99 is {bound:.4f}",
             max(below.max(), above.max()) <= bound,
             basis="bound",
+            for_any_data=True,
         ),
         computed(
             "Most of the bits of similar vectors agree (here, kernel values above 0.99)",
             f"at least {1 - near.max():.3f} of the bits in {len(near):,} pairs; 1 − h₂(0.99) is {1 - h.hamming_bounds(0.99)[1] / bits:.3f}",
             near.max() < 0.5,
             basis=ONE_DRAW,
+            for_any_data=True,
         ),
         computed(
             "Lemma 2.2, h_K is 8/π² Σ (1 − K(m(x − y))) / (4m² − 1) (the library's value against the sum)",
