@@ -161,7 +161,7 @@ def of_data(name: str, found, m: int) -> list[Finding]:
             f"{name}: the bounds of lemmas 2 and 4 and theorem 3 hold with the paper's number of landmarks",
             f"with {m:,} landmarks η is at least {text(least)}, for every k and ξ",
             f"the theorem's condition η < 1 − √λ_k is not met for any k, and both lemmas promise nothing if η is above 1; it would take "
-            f"{min(needed):,.0f} landmarks or more",
+            f"{round(min(needed), -3):,.0f} landmarks or more",
         ),
         tested(
             f"{name}: the projections of all queries are shorter than 1 − √λ_k, which lemma 2 promises for η = 0 (not in the paper)",

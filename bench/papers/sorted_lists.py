@@ -185,7 +185,7 @@ def seconds_of(run: Run, repeat: int, lists: int, B: int) -> dict[str, float]:
     "Time of a query, by parts, and of a linear scan",
     "80 million images: a query takes 0.57 s (hash key 0.001 s, sorted lists 0.13 s, ranking of the examined images 0.44 s), "
     "and a linear scan takes 45 s. Most of the time of a query is spent on ranking, which is so “in general in our experience”.",
-    "a Gaussian kernel on edge histograms, and 130 lists, as in the paper. B = 2, as in 005-fig5, examines about the paper's share of "
+    "a Gaussian kernel on edge histograms. There are 130 lists, as in the paper. B = 2, as in 005-fig5, examines about the paper's share of "
     "the images. The paper has B = 100, which examines a quarter of so few images. Our search of the lists also orders these by Hamming "
     "distance. One thread, five repeats with other hashes and queries.",
     FOR_TINY_IMAGES,
