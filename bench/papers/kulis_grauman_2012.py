@@ -215,7 +215,7 @@ def label_shares(axis, values, results) -> None:
 
 
 def recognition_task(run: Run) -> Task:
-    """In place of Caltech-101, "~9 K total images" (it has 9,144): as many images of ten classes, exponential chi2.
+    """In place of Caltech-101, "~9 K total images" (it has 9,144): as many images of ten classes, exponential χ².
 
     Bags of visual words, with which the linear scan errs about as often as in the paper: with better features no search could
     lose accuracy.
@@ -531,7 +531,7 @@ def scene_task(run: Run, repeat: int) -> Task:
 
 @experiment(
     "005-fig3",
-    "Accuracy with bags of visual words and the exponential chi2 kernel, by ε",
+    "Accuracy with bags of visual words and the exponential χ² kernel, by ε",
     "5,400 photographs of 18 sights, five neighbours: accuracy approaches that of the linear scan as ε goes to 0.",
     "bags of 200 visual words of 5,400 images in 10 classes; the paper has 18 classes. 20 repeats, each with another split.",
     FOR_SIGHTS,
@@ -612,7 +612,7 @@ def scene_neighbours(run: Run) -> Outcome:
 
 
 # ---------------------------------------------------------------- Figures 5 and 6
-FOR_TINY_IMAGES = "all of {images} for 80 million images"
+FOR_TINY_IMAGES = "the training images of {images} for 80 million images"
 
 
 class LargeSearch(NamedTuple):

@@ -73,9 +73,10 @@ def rank_by_bits(run: Run) -> Outcome:
             of = recall_by_rank(run, data, form, all_bits)
             draw_ranks(axis, of, all_bits, f"{data.name}, {form}")
             rows += [
-                {"set": data.name, "form": form, "rank": r, "bits": bits, "recall": m, "deviation": s}
+                {"set": data.name, "form": form, "rank": r, "bits": bits, "repeat": i, "recall": recall}
                 for r, values in of.items()
-                for bits, m, s in zip(all_bits, *mean_and_deviation(values))
+                for i, repeat in enumerate(values)
+                for bits, recall in zip(all_bits, repeat)
             ]
             findings.append(best_by_bits(data.name, form, of, all_bits)._replace(stand_in=stand_in(run, which)))
     axes[0, 0].legend(fontsize=8)
@@ -112,16 +113,17 @@ def best_by_bits(name: str, form: str, of, all_bits) -> Finding:
         (at_chosen(at[here], chosen[here]), at_chosen(at[here], chosen[there])) for here, there in ((0, -1), (-1, 0))
     )
     shown = ", ".join(f"{bits}: {rank_names(keys)}" for bits, keys in zip(all_bits, chosen))
+    (few_bits, rank_of_few), (many_bits, rank_of_many) = ((f"{all_bits[i]:,} bits", rank_names(chosen[i])) for i in (0, -1))
     measured = (
-        f"best by bits {shown}; at {all_bits[0]} bits {text(few[0])} with its own best rank and {text(few[1])} with that of "
-        f"{all_bits[-1]:,} bits; there {text(many[0])} with its own and {text(many[1])} with the other"
+        f"best by bits {shown}; at {few_bits} {text(few[0])} with {rank_of_few} and {text(few[1])} with {rank_of_many}; at {many_bits} "
+        f"{text(many[0])} with {rank_of_many} and {text(many[1])} with {rank_of_few}"
     )
     if form == PAPER:
         return unchanged(
             f"{name}: the best rank does not depend on the number of bits",
             measured,
             [few, many],
-            "few bits estimate angles too coarsely for many components, and many bits make use of them",
+            "few bits probably estimate angles too coarsely for many components, and many bits make use of them",
             in_quick_runs=False,
         )
     return tested(
@@ -169,7 +171,7 @@ def by_landmarks(run: Run) -> Outcome:
     axis.set_xticks(counts, counts)
     axis.minorticks_off()
     axis.legend()
-    rows = [{"form": f, "landmarks": p, "recall": v.mean(), "deviation": v.std(ddof=1)} for (f, p), v in found.items()]
+    rows = [{"form": f, "landmarks": p, "repeat": i, "recall": v} for (f, p), of in found.items() for i, v in enumerate(of)]
     return Outcome(landmark_findings(found, counts), rows, figure)
 
 

@@ -26,6 +26,7 @@ import kim_choi_additive  # noqa: E402, F401
 import kim_choi_bilinear  # noqa: E402, F401
 import kulis_grauman_2012  # noqa: E402, F401
 import rank_and_landmarks  # noqa: E402, F401
+import kpca_bounds  # noqa: E402, F401
 import explicit_maps  # noqa: E402, F401
 import single_projection  # noqa: E402, F401
 import fast_projections  # noqa: E402, F401

@@ -225,14 +225,26 @@ def test_the_m_tree_finds_the_nearest_and_its_balls_hold_their_objects(papers):
         entries = visit(tree.root, None)
         assert sorted(leaves) == list(range(len(x)))
         for row in to_queries:
-            count, best = tree.examined(row)
-            assert best == row.min()
-            assert count < entries / 2  # in three dimensions balls exclude a lot
+            found = tree.search(row)
+            assert row[found.nearest] == row.min()
+            assert found.distances < entries / 2  # in three dimensions balls exclude a lot
+            assert found.objects <= min(found.distances, len(x))
 
 
 def test_planted_codes_are_at_their_distances(papers):
     codes, query = papers.sorted_lists.planted(50, 7, 15, np.random.default_rng(10))
     np.testing.assert_array_equal(papers.measures.hamming(query, codes)[0], [7] + 49 * [15])
+
+
+def test_the_rare_vector_is_orthogonal_to_the_first_components(papers):
+    counts = np.append(np.full(20, 199), 20)
+    points = np.repeat(np.eye(21), counts, axis=0)
+    values, vectors = papers.reproduce.kpca_bounds.spectrum(counts / counts.sum())
+    covariance = np.cov(points.T, bias=True)
+    np.testing.assert_allclose(covariance @ vectors, vectors * values, atol=1e-12)
+    assert (np.diff(values) < 1e-12).all()
+    lengths = np.linalg.norm(vectors[:, : papers.reproduce.kpca_bounds.COMPONENTS], axis=1)
+    np.testing.assert_allclose(lengths, [*np.full(20, np.sqrt(19 / 20)), 0], atol=1e-6)
 
 
 # ------------------------------------------------------------ the quick run
