@@ -3247,6 +3247,7 @@ def retrained(
     *,
     train: int = ...,
     seed: int = ...,
+    packed: bool | int = ...,
 ) -> _AnyIndex: ...
 def set_index_parameter(
     index: faiss.Index | faiss.IndexBinary | ShardedIndex,

@@ -4,15 +4,16 @@
 import faiss
 
 from . import swigfaiss_ext as swig
-from .arguments import as_integer, as_vectors
+from .arguments import (
+    as_integer, as_vectors, check_number_of_bits, checked_packed)
 from .parameters import is_sharded
 from .sparse_arrays import is_sparse
-from .sparse_vectors import SparseVectors
+from .sparse_vectors import PackedVectors, SparseVectors, takes_sparse
 
 
 def retrained(
     index: "faiss.Index", x: "ArrayLike | None" = None, *,
-    train: int = 100_000, seed: int = 1234
+    train: int = 100_000, seed: int = 1234, packed: "bool | int" = False
 ) -> "faiss.Index":
     """Makes a new index with the vectors of another one, and trains all its
     parts again.
@@ -26,8 +27,9 @@ def retrained(
     - A bandwidth, rank, scale or number of parts that training has chosen is
       chosen again; one that the string gave stays. Landmarks of set_landmarks
       are replaced by drawn ones.
-    - The given index does not change, and can be searched meanwhile. An index
-      behind `Concurrent` waits with changes until the new one is ready.
+    - The given index does not change, and can be searched meanwhile. Behind
+      `Concurrent`, changes wait until the new one is ready. They then go into
+      the old index only.
     - The vectors in `Refine(KFlat(...))` are copied as they are stored, also
       with `store=u8`, and the codes are made of the stored vectors. Memory is
       needed for both indexes and the training vectors.
@@ -44,6 +46,9 @@ def retrained(
         Size of that sample. It takes at most 1 GB, also if it is larger.
     seed : int, optional
         Seed of that sample.
+    packed : bool or int, optional
+        Whether the rows of x are packed bits, as numpy.packbits gives; or
+        their number of bits.
 
     Returns
     -------
@@ -69,8 +74,15 @@ def retrained(
                          f"negative; got {train} and {seed}")
     if x is None:
         return swig._retrained_on_sample(index, train, seed)
+    packed = checked_packed(packed, "retrained")
+    if packed:
+        check_number_of_bits(packed, index.d, "retrained")
+        x = PackedVectors(x, index.d, "retrained")
+        if not takes_sparse(index):
+            x = x.dense()
     if is_sparse(x):
-        rows = SparseVectors(x, index.d, "retrained")
-        return swig._retrained_sparse_c(index, *rows.arguments())
+        x = SparseVectors(x, index.d, "retrained")
+    if isinstance(x, SparseVectors):
+        return swig._retrained_sparse_c(index, *x.arguments())
     x = as_vectors(x, index.d, "retrained")
     return swig._retrained_c(index, len(x), faiss.swig_ptr(x))

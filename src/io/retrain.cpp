@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVF.h>
+#include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexReplicas.h>
 
@@ -62,6 +64,10 @@ const Index* part_with_vectors(const Index* index) {
     }
     if (const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(index)) {
         return part_with_vectors(graph->storage) ? index : nullptr;
+    }
+    const auto* behind = dynamic_cast<const faiss::IndexPreTransform*>(index);
+    if (behind && behind->chain.empty()) {
+        return part_with_vectors(behind->index);
     }
     const bool is_flat = dynamic_cast<const IndexFlatKernel*>(index) ||
             dynamic_cast<const faiss::IndexFlat*>(index);
@@ -155,7 +161,7 @@ struct StoredVectors {
             file ? "retrained: the index reads its vectors from the file " +
                             file->path + "; build it again from that file"
                  : "retrained: " + AnyIndex(index).class_name() +
-                            " does not keep its vectors, expected an index with Refine(KFlat(...)) or RFlat; train a new index and add the vectors to it");
+                            " does not keep its vectors in Refine(KFlat(...)) or RFlat, and is no KFlat, Flat or graph over one of them; train a new index and add the vectors to it");
 }
 
 /// Adds the vectors to an index, which encodes them.
@@ -191,11 +197,21 @@ void add_all(const StoredVectors& vectors, Index& to) {
 
 // The new index.
 
-/// The string of an index before its training.
-std::string string_before_training(const Index& index) {
+/// An index like another one before its training, without vectors.
+/// @param is_shared  whether it was behind Concurrent, where FAISS's indexes
+///                   take ids
+std::unique_ptr<Index> made_again(const Index& index, bool is_shared) {
     const StringsBeforeTraining before;
     try {
-        return index_string(index);
+        const std::string string = index_string(index);
+        if (!is_shared) {
+            return index_factory(index.d, string, index.metric_type);
+        }
+        const auto made = index_factory(
+                index.d, "Concurrent," + string, index.metric_type);
+        auto& shared = dynamic_cast<IndexConcurrent&>(*made);
+        shared.own_fields = false;
+        return std::unique_ptr<Index>(shared.index);
     } catch (const faiss::FaissException& e) {
         throw UnsupportedError(
                 "retrained: " + message_of(e) +
@@ -215,14 +231,17 @@ void copy_option(const AnyIndex& from, const AnyIndex& to, F&& member) {
 /// Copies options of FAISS's classes that strings do not have, in an index and
 /// its parts.
 void copy_options(const AnyIndex& from, const AnyIndex& to) {
-    const auto ef = [](auto& i) -> auto& {
-        return i.hnsw.efConstruction;
+    const auto graph = [](auto& i) {
+        return std::tie(
+                i.hnsw.efConstruction,
+                i.hnsw.check_relative_distance,
+                i.hnsw.search_bounded_queue);
     };
     const auto clustering = [](auto& i) -> auto& {
         return i.cp;
     };
-    copy_option<faiss::IndexHNSW>(from, to, ef);
-    copy_option<faiss::IndexBinaryHNSW>(from, to, ef);
+    copy_option<faiss::IndexHNSW>(from, to, graph);
+    copy_option<faiss::IndexBinaryHNSW>(from, to, graph);
     copy_option<faiss::IndexIVF>(from, to, clustering);
     copy_option<faiss::IndexBinaryIVF>(from, to, clustering);
     const std::vector<IndexPart> parts = parts_of(from), others = parts_of(to);
@@ -276,7 +295,8 @@ std::unique_ptr<Index> wrapped(std::unique_ptr<Index> inside, Args&&... args) {
 /// For an index that neither wraps another one in its own ids nor shares it.
 std::unique_ptr<Index> retrained_inside(
         const Index& index,
-        const Training& training) {
+        const Training& training,
+        bool is_shared) {
     if (divides_vectors(index) ||
         dynamic_cast<const faiss::IndexReplicas*>(&index)) {
         throw UnsupportedError(
@@ -287,8 +307,7 @@ std::unique_ptr<Index> retrained_inside(
     if (!vectors && (index.ntotal > 0 || !training.given)) {
         throw_no_vectors(index);
     }
-    auto made = index_factory(
-            index.d, string_before_training(index), index.metric_type);
+    auto made = made_again(index, is_shared);
     copy_options(index, *made);
     copy_search_parameters(index, *made);
     train(training, vectors, *made);
@@ -303,10 +322,14 @@ std::unique_ptr<Index> retrained_inside(
     return made;
 }
 
-std::unique_ptr<Index> retrained(const Index& index, const Training& training) {
+std::unique_ptr<Index> retrained(
+        const Index& index,
+        const Training& training,
+        bool is_shared = false) {
     if (const auto* shared = dynamic_cast<const IndexConcurrent*>(&index)) {
         const LongReadingStep step(index);
-        return wrapped<IndexConcurrent>(retrained(*shared->index, training));
+        return wrapped<IndexConcurrent>(
+                retrained(*shared->index, training, true));
     }
     check_all_counts(index);
     if (const auto* map = dynamic_cast<const faiss::IndexIDMap*>(&index)) {
@@ -316,7 +339,7 @@ std::unique_ptr<Index> retrained(const Index& index, const Training& training) {
                 std::vector<idx_t>(map->id_map.begin(), map->id_map.end()),
                 table ? table->next_id : 0);
     }
-    return retrained_inside(index, training);
+    return retrained_inside(index, training, is_shared);
 }
 
 } // namespace

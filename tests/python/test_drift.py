@@ -240,7 +240,7 @@ def test_wrong_training_vectors(arguments, kind, message):
 
 
 @pytest.mark.parametrize("make, kind, message", [
-    (lambda: made("AHK64(chi2),BFlat", X), RuntimeError, r"does not keep its vectors, expected an index with Refine\(KFlat"),
+    (lambda: made("AHK64(chi2),BFlat", X), RuntimeError, r"does not keep its vectors in Refine\(KFlat"),
     (lambda: made("PCA8,SQ8,RFlat", X), RuntimeError, "cannot make a factory string for IndexScalarQuantizer; train a new index"),
     (lambda: faiss.IndexBinaryFlat(64), TypeError, "expected a faiss.Index"),
     (lambda: faiss_ext.IndexFlatKernel(64, faiss_ext.CallbackKernel(lambda x, y: x @ y.T)), RuntimeError, "CallbackKernel"),
@@ -268,3 +268,42 @@ def test_vectors_in_a_file_of_their_own_are_not_encoded_again(tmp_path):
     for index in (built, built.refine_index):
         with pytest.raises(RuntimeError, match="reads its vectors from the file .*x.npy; build it again"):
             faiss_ext.retrained(index, X[:300])
+
+
+@pytest.mark.parametrize("string", ["Concurrent,IVF4,Flat,RFlat", "Concurrent,Flat", "Concurrent,IDMap,IVF4,Flat,RFlat"])
+def test_indexes_of_faiss_behind_concurrent_take_ids_again(string):
+    x = np.random.default_rng(1).random((300, 8), dtype="float32")
+    index = faiss_ext.index_factory(8, string)
+    index.train(x)
+    index.add(x)
+    for _ in range(2):  # without a table of ids, and with one
+        new = faiss_ext.retrained(index, x)
+        new.remove_ids(np.array([7]))
+        index.remove_ids(np.array([7]))
+        new.add_with_ids(x[:1] + 1, np.array([7]))
+        assert new.search(x[:1] + 1, 1)[1] == [[7]] and new.ntotal == 300
+        with pytest.raises(RuntimeError, match="NaN|nan|finite"):
+            new.add(np.full((1, 8), np.nan, "float32"))
+
+
+def test_settings_of_graphs_stay():
+    x = np.random.default_rng(1).random((100, 8), dtype="float32")
+    index = faiss_ext.index_factory(8, "HNSW4(efConstruction=30,efSearch=9),KFlat(gaussian(gamma=1))")
+    index.add(x)
+    index.hnsw.search_bounded_queue = index.hnsw.check_relative_distance = False
+    hnsw = faiss_ext.retrained(index, x).hnsw
+    assert (hnsw.efConstruction, hnsw.efSearch) == (30, 9)
+    assert not hnsw.search_bounded_queue and not hnsw.check_relative_distance
+
+
+@pytest.mark.parametrize("store", ["sparse", "u8"])
+def test_packed_bits_train_again(store):
+    codes = np.packbits(np.random.default_rng(1).random((200, 64)) < 0.3, axis=1)
+    index = faiss_ext.index_factory(64, f"CWS64,BFlat,Refine(KFlat(jaccard,store={store}))")
+    index.add(codes, packed=True)
+    for training in (codes, None):
+        new = faiss_ext.retrained(index, training, packed=training is not None)
+        for found, expected in zip(*(i.search(codes[:9], 3, packed=True) for i in (new, index))):
+            np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="retrained: packed is 65"):
+        faiss_ext.retrained(index, codes, packed=65)
