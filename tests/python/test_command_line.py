@@ -725,7 +725,7 @@ def test_ranges_with_a_filter(run, folder, string, radius):
     ("KFlat(chi2)", ("add", "narrow.npy"), "narrow.npy: vectors of 5 components, the index takes 64"),
     ("KFlat(chi2)", ("add", "no.npy"), "no.npy: it has no vectors"),
     ("BFlat", ("add", "wrong.npy"), "takes packed bits, uint8, got float32"),
-    ("AHK64(chi2),BFlat", ("retrain",), "expected an index with Refine(KFlat(...))"),
+    ("AHK64(chi2),BFlat", ("retrain",), "does not keep its vectors in Refine(KFlat(...))"),
     ("BFlat", ("retrain",), "living: IndexBinaryFlatSIMD is an index of codes"),
     ("KFlat(chi2)", ("retrain", "wrong.npy"), "wrong.npy: IndexFlatKernel::train: component 3 of vector 2 is -5"),
     ("KFlat(chi2)", ("retrain", "narrow.npy"), "narrow.npy: vectors of 5 components, the index takes 64"),
