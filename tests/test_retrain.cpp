@@ -2,6 +2,7 @@
 // An index that is trained again is the index that its string makes of the new
 // training vectors and the stored ones: their files are equal.
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,11 +16,14 @@
 #include <faiss/IndexShards.h>
 
 #include <faiss_ext/core/progress.h>
+#include <faiss_ext/hashes/FrequencyHash.h>
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_tree.h>
@@ -29,6 +33,7 @@
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/io/retrain.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/maps/FrequencyMap.h>
 
 #include "testing.h"
 #include "testing_sparse.h"
@@ -217,6 +222,69 @@ TEST(Retrained, ChoosesAgainOnlyWhatTrainingChose) {
     const std::string text = index_string(*trained(automatic, before));
     EXPECT_EQ(text.find("auto"), std::string::npos) << text;
     EXPECT_NE(text.find("rank="), std::string::npos) << text;
+}
+
+TEST(Retrained, KeepsGivenFrequencies) {
+    constexpr int frequencies = 24;
+    Floats omega = normal_vectors(frequencies, d, 1);
+    for (float& component : omega) {
+        component *= 0.01f;
+    }
+    const auto mapped = [&](const char* behind) {
+        IndexPtr index = index_factory(2 * frequencies, behind);
+        auto* pre = dynamic_cast<IndexPreTransformSIMD*>(index.get());
+        if (!pre) {
+            pre = new IndexPreTransformSIMD(index.release());
+            pre->own_fields = true;
+            index.reset(pre);
+        }
+        pre->prepend_transform(
+                new FrequencyMap(d, frequencies, omega.data()));
+        return index;
+    };
+    const auto hashed = [&](const char* storage) {
+        const FrequencyHash hash(d, frequencies, omega.data(), 5);
+        auto index = std::make_unique<IndexKernelHash>(
+                hash.clone().release(),
+                index_binary_factory(frequencies, storage).release());
+        index->own_fields = true;
+        return index;
+    };
+    const std::vector<std::function<IndexPtr()>> makers = {
+            [&] { return mapped("Flat"); },
+            [&] { return mapped("PCAR8,KIVF4(M=4)"); },
+            [&] { return mapped("RFF8(gaussian),IVF4,Flat"); },
+            [&] { return mapped("SH16,BFlat"); },
+            [&] { return hashed("BFlat"); },
+            [&] { return hashed("BIVF4"); },
+            [&] {
+                return std::make_unique<IndexAsymmetricHash>(
+                        FrequencyHash(d, frequencies, omega.data(), 5));
+            }};
+    for (size_t i = 0; i < makers.size(); i++) {
+        SCOPED_TRACE(i);
+        const auto with_refine = [&] {
+            auto index = std::make_unique<IndexRefineKernel>(
+                    makers[i]().release(),
+                    index_factory(d, "KFlat(gaussian)").release());
+            index->own_fields = index->own_refine_index = true;
+            return index;
+        };
+        const IndexPtr old = with_refine(), expected = with_refine();
+        old->train(before.size() / d, before.data());
+        old->add(n, now.data());
+        expected->train(recent.size() / d, recent.data());
+        expected->add(n, now.data());
+        const IndexPtr made = retrained(*old);
+        EXPECT_EQ(file_of(*made), file_of(*expected));
+        expect_same(search(*made, recent, 5), search(*expected, recent, 5));
+        EXPECT_TRUE(
+                throws([&] { index_string(*made); }, "has no factory string"));
+
+        const IndexPtr alone = makers[i](), empty = makers[i]();
+        alone->train(recent.size() / d, recent.data());
+        EXPECT_EQ(file_of(*retrained(*empty)), file_of(*alone));
+    }
 }
 
 TEST(Retrained, KeepsOptionsThatStringsDoNotHave) {

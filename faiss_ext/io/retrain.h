@@ -21,8 +21,9 @@ namespace faiss_ext {
  * and clustering parameters. Its vectors have the same ids and the same order,
  * and add continues with the same id. A bandwidth, rank, scale or number of
  * parts that training has chosen is chosen again; one that was given stays.
- * Landmarks are drawn again, even if set_landmarks has set them. The given
- * index does not change, and threads may search it meanwhile.
+ * Landmarks are drawn again, even if set_landmarks has set them. The
+ * frequencies of a FrequencyMap or FrequencyHash stay. The given index does not
+ * change, and threads may search it meanwhile.
  *
  * The index must keep its vectors in Refine(KFlat(...)) or RFlat, or be a KFlat
  * or a graph over one. The new index gets the vectors of Refine bit by bit as
@@ -31,7 +32,8 @@ namespace faiss_ext {
  * stored vectors in blocks of at most 65,536.
  *
  * Throws UnsupportedError if the vectors are not kept, for shards and replicas,
- * and for indexes without a factory string (index_string).
+ * and for indexes without a factory string (index_string) for other reasons
+ * than given frequencies.
  *
  * @param x  training vectors, size n * d
  */

@@ -26,7 +26,8 @@ def retrained(
       stay as they are. `add` continues with the same id.
     - A bandwidth, rank, scale or number of parts that training has chosen is
       chosen again; one that the string gave stays. Landmarks of set_landmarks
-      are replaced by drawn ones.
+      are replaced by drawn ones. Frequencies of a FrequencyMap or FrequencyHash
+      stay.
     - The given index does not change, and can be searched meanwhile. Behind
       `Concurrent`, changes wait until the new one is ready. They then go into
       the old index only.

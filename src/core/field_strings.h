@@ -34,7 +34,8 @@ std::string object_to_string(const Base& object) {
 }
 
 /// While it exists, strings that this thread makes of objects are those from
-/// before training: `auto` replaces values that training has chosen.
+/// before training: `auto` replaces values that training has chosen. Given
+/// frequencies are shown as `(frequencies)` and are no error.
 class StringsBeforeTraining {
    public:
     StringsBeforeTraining();
@@ -45,6 +46,9 @@ class StringsBeforeTraining {
    private:
     bool outer;
 };
+
+/// Whether a StringsBeforeTraining of this thread exists.
+bool are_strings_before_training();
 
 /// Whether a visitor makes a string from before training. It is then shown the
 /// parameters of a choice even if training has made the choice.

@@ -507,8 +507,9 @@ struct StringlessFinder : FieldVisitor {
         if (dynamic_cast<const CallbackKernel*>(&object)) {
             found = "a CallbackKernel has no factory string: it is a function";
         }
-        if (dynamic_cast<const FrequencyHash*>(&object) ||
-            dynamic_cast<const FrequencyMap*>(&object)) {
+        if (!are_strings_before_training() &&
+            (dynamic_cast<const FrequencyHash*>(&object) ||
+             dynamic_cast<const FrequencyMap*>(&object))) {
             found = "a FrequencyMap or FrequencyHash has no factory string: it holds given frequencies";
         }
         object.fields(*this);

@@ -16,19 +16,24 @@
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVF.h>
+#include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexReplicas.h>
 
+#include <faiss_ext/hashes/FrequencyHash.h>
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/indexes/sparse_calls.h>
 #include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/maps/FrequencyMap.h>
 
 #include "core/errors.h"
 #include "core/field_strings.h"
@@ -40,6 +45,7 @@
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
 #include "indexes/index_steps.h"
+#include "indexes/ivf_fields.h"
 
 namespace faiss_ext {
 
@@ -197,26 +203,100 @@ void add_all(const StoredVectors& vectors, Index& to) {
 
 // The new index.
 
-/// An index like another one before its training, without vectors.
-/// @param is_shared  whether it was behind Concurrent, where FAISS's indexes
-///                   take ids
-std::unique_ptr<Index> made_again(const Index& index, bool is_shared) {
+/// The string of an index before its training. Drawn frequencies stand in for
+/// given ones, which strings do not have.
+std::string string_before_training(const Index& index) {
     const StringsBeforeTraining before;
+    std::string string;
     try {
-        const std::string string = index_string(index);
-        if (!is_shared) {
-            return index_factory(index.d, string, index.metric_type);
-        }
-        const auto made = index_factory(
-                index.d, "Concurrent," + string, index.metric_type);
-        auto& shared = dynamic_cast<IndexConcurrent&>(*made);
-        shared.own_fields = false;
-        return std::unique_ptr<Index>(shared.index);
+        string = index_string(index);
     } catch (const faiss::FaissException& e) {
         throw UnsupportedError(
                 "retrained: " + message_of(e) +
                 "; train a new index and add the vectors to it");
     }
+    const std::string given = "(frequencies)", drawn = "(gaussian(gamma=1))";
+    for (size_t at = 0; (at = string.find(given, at)) != std::string::npos;) {
+        string.replace(at, given.size(), drawn);
+    }
+    return string;
+}
+
+/// The transformations of an index and its parts, in their order.
+std::vector<const faiss::VectorTransform*> all_transforms(
+        const AnyIndex& index) {
+    auto all = transforms_of(index);
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            const auto more = all_transforms(part.index);
+            all.insert(all.end(), more.begin(), more.end());
+        }
+    }
+    return all;
+}
+
+/// A copy of a transformation with given frequencies; null for others.
+std::unique_ptr<Transform> copy_of_given(const faiss::VectorTransform* vt) {
+    const bool is_given = dynamic_cast<const FrequencyMap*>(vt) ||
+            dynamic_cast<const FrequencyHash*>(vt);
+    return is_given ? dynamic_cast<const Transform*>(vt)->copy_transform()
+                    : nullptr;
+}
+
+/// Puts given frequencies in the places of drawn ones.
+/// @param from  the transformations of the index with the given ones, in their
+///              order; it moves behind those for this index and its parts
+void take_frequencies(
+        const AnyIndex& index,
+        const faiss::VectorTransform* const*& from) {
+    const auto* mine = from;
+    from += transforms_of(index).size();
+    const auto hash_of_given = [&] {
+        return std::unique_ptr<KernelHash>(
+                dynamic_cast<KernelHash*>(copy_of_given(*mine).release()));
+    };
+    if (const auto* pre = index.as<faiss::IndexPreTransform>()) {
+        for (auto*& vt : const_cast<faiss::IndexPreTransform*>(pre)->chain) {
+            if (auto given = copy_of_given(*mine++)) {
+                delete std::exchange(vt, given.release());
+            }
+        }
+    } else if (const auto* codes = index.as<IndexKernelHash>()) {
+        if (auto given = hash_of_given()) {
+            auto& hash = const_cast<IndexKernelHash*>(codes)->hash;
+            delete std::exchange(hash, given.release());
+        }
+    } else if (const auto* flat = index.as<IndexAsymmetricHash>()) {
+        if (auto given = hash_of_given()) {
+            const_cast<IndexAsymmetricHash*>(flat)->hash = std::move(given);
+        }
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            take_frequencies(part.index, from);
+        }
+    }
+}
+
+/// An index like another one before its training, without vectors.
+/// @param is_shared  whether it was behind Concurrent, where FAISS's indexes
+///                   take ids
+std::unique_ptr<Index> made_again(const Index& index, bool is_shared) {
+    const std::string string = string_before_training(index);
+    std::unique_ptr<Index> made;
+    if (is_shared) {
+        const auto outer = index_factory(
+                index.d, "Concurrent," + string, index.metric_type);
+        auto& shared = dynamic_cast<IndexConcurrent&>(*outer);
+        shared.own_fields = false;
+        made.reset(shared.index);
+    } else {
+        made = index_factory(index.d, string, index.metric_type);
+    }
+    const auto transforms = all_transforms(index);
+    const auto* from = transforms.data();
+    take_frequencies(*made, from);
+    return made;
 }
 
 /// Copies a member, for indexes of class C.
