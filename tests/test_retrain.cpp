@@ -2,6 +2,7 @@
 // An index that is trained again is the index that its string makes of the new
 // training vectors and the stored ones: their files are equal.
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <set>
@@ -117,6 +118,7 @@ const std::vector<std::string> strings = {
         "KFlat(gaussian)",
         "HNSW8,KFlat(expchi2)",
         "Flat",
+        "IVF4,Flat",
         "IDMap,SH16,BFlat,Refine(KFlat(chi2))",
         "Concurrent,HKM1(chi2),KIVF4,Refine(KFlat(chi2))",
 };
@@ -143,8 +145,9 @@ TEST(Retrained, IsTheIndexThatItsStringMakes) {
 TEST(Retrained, TakesIdsAndTheirOrder) {
     for (const std::string& string : strings) {
         SCOPED_TRACE(string);
-        if (string == "PCA8,IVF4,Flat,RFlat" || string == "Flat") {
-            continue; // FAISS's own take no ids
+        if (string == "PCA8,IVF4,Flat,RFlat" || string == "Flat" ||
+            string == "IVF4,Flat") {
+            continue; // FAISS's own, without a table of ids
         }
         const IndexPtr old = trained(string, before);
         std::vector<idx_t> ids(n);
@@ -224,6 +227,44 @@ TEST(Retrained, ChoosesAgainOnlyWhatTrainingChose) {
     EXPECT_NE(text.find("rank="), std::string::npos) << text;
 }
 
+// FAISS's lists keep the ids, not the order of additions.
+TEST(Retrained, ListsOfWholeVectors) {
+    for (const char* string : {"IVF4,Flat", "Concurrent,IVF4,Flat"}) {
+        SCOPED_TRACE(string);
+        const IndexPtr old = trained(string, before);
+        std::vector<idx_t> ids(n), sorted;
+        for (idx_t i = 0; i < n; i++) {
+            ids[i] = (i * 7919) % 1000;
+        }
+        old->add_with_ids(n, now.data(), ids.data());
+        set_parameters(*old);
+        const IndexPtr made = retrained(*old);
+        std::vector<idx_t> left = index_ids(*made);
+        std::sort(left.begin(), left.end());
+        sorted = ids;
+        std::sort(sorted.begin(), sorted.end());
+        EXPECT_EQ(left, sorted);
+        const IndexPtr expected = trained(string, recent);
+        expected->add_with_ids(n, now.data(), ids.data());
+        set_parameters(*expected);
+        expect_same(search(*made, recent, 5), search(*expected, recent, 5));
+        EXPECT_NE(
+                search(*made, recent, 5).labels,
+                search(*old, recent, 5).labels);
+        EXPECT_EQ(retrained_on_sample(*old)->ntotal, n);
+    }
+    // a direct map stays one
+    const IndexPtr old = trained("IVF4,Flat", before);
+    old->add(n, now.data());
+    dynamic_cast<faiss::IndexIVF&>(*old).make_direct_map();
+    Floats rows(now.size());
+    retrained(*old)->reconstruct_n(0, n, rows.data());
+    EXPECT_EQ(rows, now);
+    // entries that the index does not count
+    old->ntotal--;
+    EXPECT_TRUE(throws([&] { retrained(*old); }, "lists hold 300 vectors"));
+}
+
 TEST(Retrained, KeepsGivenFrequencies) {
     constexpr int frequencies = 24;
     Floats omega = normal_vectors(frequencies, d, 1);
@@ -238,8 +279,7 @@ TEST(Retrained, KeepsGivenFrequencies) {
             pre->own_fields = true;
             index.reset(pre);
         }
-        pre->prepend_transform(
-                new FrequencyMap(d, frequencies, omega.data()));
+        pre->prepend_transform(new FrequencyMap(d, frequencies, omega.data()));
         return index;
     };
     const auto hashed = [&](const char* storage) {

@@ -22,8 +22,9 @@ def retrained(
     other data. The new index learns its maps, PCA, lists, codebooks, landmarks,
     centres, ranges and bandwidths anew, and encodes all vectors with them.
 
-    - Ids, the order of vectors, search parameters, seeds and training options
-      stay as they are. `add` continues with the same id.
+    - Ids, positions, search parameters, seeds and training options stay as they
+      are. `add` continues with the same id. `ids()` of an index with inverted
+      lists can have another order.
     - A bandwidth, rank, scale or number of parts that training has chosen is
       chosen again; one that the string gave stays. Landmarks of set_landmarks
       are replaced by drawn ones. Frequencies of a FrequencyMap or FrequencyHash
@@ -39,7 +40,7 @@ def retrained(
     ----------
     index : faiss.Index
         An index whose string ends with `Refine(KFlat(...))` or `RFlat`, a
-        `KFlat`, or an `HNSW` over one.
+        `KFlat` or `Flat`, an `HNSW` over one, or an `IVF<n>,Flat`.
     x : array_like or sparse array, shape (n, d), optional
         Training vectors. By default they are a random sample of the stored
         ones.

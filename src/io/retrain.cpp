@@ -63,6 +63,13 @@ struct Training {
 
 // The stored vectors.
 
+/// FAISS's lists of whole vectors, or null for another index.
+const faiss::IndexIVFFlat* flat_lists(const Index* index) {
+    return index && typeid(*index) == typeid(faiss::IndexIVFFlat)
+            ? dynamic_cast<const faiss::IndexIVFFlat*>(index)
+            : nullptr;
+}
+
 /// The part of an index that keeps its vectors, or null.
 const Index* part_with_vectors(const Index* index) {
     if (const auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
@@ -75,20 +82,58 @@ const Index* part_with_vectors(const Index* index) {
     if (behind && behind->chain.empty()) {
         return part_with_vectors(behind->index);
     }
-    const bool is_flat = dynamic_cast<const IndexFlatKernel*>(index) ||
-            dynamic_cast<const faiss::IndexFlat*>(index);
-    return is_flat && !dynamic_cast<const IndexFileKernel*>(index) ? index
-                                                                   : nullptr;
+    const bool has_vectors = dynamic_cast<const IndexFlatKernel*>(index) ||
+            dynamic_cast<const faiss::IndexFlat*>(index) || flat_lists(index);
+    return has_vectors && !dynamic_cast<const IndexFileKernel*>(index)
+            ? index
+            : nullptr;
 }
 
-/// Reads the vectors of an index by their positions.
+/// The entries of FAISS's lists by ascending id: id and place.
+std::vector<std::pair<idx_t, idx_t>> entries_of(
+        const faiss::IndexIVFFlat& lists) {
+    const faiss::InvertedLists& all = *invlists_of(lists);
+    std::vector<std::pair<idx_t, idx_t>> entries;
+    for (size_t list = 0; list < all.nlist; list++) {
+        const faiss::InvertedLists::ScopedIds ids(&all, list);
+        for (size_t i = 0; i < all.list_size(list); i++) {
+            entries.emplace_back(ids[i], idx_t(faiss::lo_build(list, i)));
+        }
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            idx_t(entries.size()) == lists.ntotal,
+            "retrained: the lists hold %zu vectors, and ntotal is %" PRId64
+            "; expected the same number",
+            entries.size(),
+            int64_t(lists.ntotal));
+    std::sort(entries.begin(), entries.end());
+    return entries;
+}
+
+/// Reads the vectors of an index by their positions. The positions in FAISS's
+/// lists are those of the ascending ids.
 struct StoredVectors {
     const Index& index;
+    std::vector<idx_t> ids; ///< of lists, unless they are the positions
 
     explicit StoredVectors(const Index& index)
             : index(index),
               sparse(dynamic_cast<const IndexSparseKernel*>(&index)),
-              inside(as_index_class(index)) {}
+              lists(flat_lists(&index)),
+              inside(as_index_class(index)) {
+        if (!lists) {
+            return;
+        }
+        bool are_positions = true;
+        for (const auto& [id, place] : entries_of(*lists)) {
+            are_positions = are_positions && id == idx_t(ids.size());
+            ids.push_back(id);
+            places.push_back(place);
+        }
+        if (are_positions) {
+            ids.clear();
+        }
+    }
 
     bool are_sparse() const {
         return sparse;
@@ -104,7 +149,7 @@ struct StoredVectors {
             x.dense.resize(size_t(x.n) * x.d);
             for (idx_t i = 0; i < x.n; i++) {
                 check_interrupt();
-                index.reconstruct(positions[i], x.dense.data() + i * x.d);
+                reconstruct(positions[i], x.dense.data() + i * x.d);
             }
             return x;
         }
@@ -142,7 +187,7 @@ struct StoredVectors {
             const idx_t end = std::min(n, begin + size);
             std::vector<idx_t> positions(end - begin);
             std::iota(positions.begin(), positions.end(), begin);
-            f(get(positions, as_sparse).get());
+            f(get(positions, as_sparse).get(), begin);
             if (progress) {
                 progress->at(end);
             }
@@ -151,7 +196,19 @@ struct StoredVectors {
 
    private:
     const IndexSparseKernel* sparse;
-    InsideStep<Index> inside; ///< calls mean positions
+    const faiss::IndexIVFFlat* lists;
+    std::vector<idx_t> places; ///< in the lists
+    InsideStep<Index> inside;  ///< calls mean positions
+
+    void reconstruct(idx_t position, float* x) const {
+        if (lists) {
+            const idx_t place = places[position];
+            lists->reconstruct_from_offset(
+                    faiss::lo_listno(place), faiss::lo_offset(place), x);
+        } else {
+            index.reconstruct(position, x);
+        }
+    }
 
     static const void* as_index_class(const Index& index) {
         const auto* own = dynamic_cast<const HasIds<Index>*>(&index);
@@ -167,14 +224,19 @@ struct StoredVectors {
             file ? "retrained: the index reads its vectors from the file " +
                             file->path + "; build it again from that file"
                  : "retrained: " + AnyIndex(index).class_name() +
-                            " does not keep its vectors in Refine(KFlat(...)) or RFlat, and is no KFlat, Flat or graph over one of them; train a new index and add the vectors to it");
+                            " does not keep its vectors in Refine(KFlat(...)) or RFlat, and is no KFlat, Flat, IVF of Flat or graph over KFlat or Flat; train a new index and add the vectors to it");
 }
 
 /// Adds the vectors to an index, which encodes them.
 void add_encoded(const StoredVectors& vectors, Index& to) {
     const bool as_sparse = vectors.are_sparse() && takes_sparse(to);
-    vectors.for_blocks(
-            as_sparse, [&](const VectorBatch& x) { faiss_ext::add(to, x); });
+    vectors.for_blocks(as_sparse, [&](const VectorBatch& x, idx_t begin) {
+        if (vectors.ids.empty()) {
+            faiss_ext::add(to, x);
+        } else {
+            to.add_with_ids(x.n, x.dense, vectors.ids.data() + begin);
+        }
+    });
 }
 
 /// Adds the vectors to an empty index of the same class as they are stored.
@@ -393,6 +455,11 @@ std::unique_ptr<Index> retrained_inside(
     train(training, vectors, *made);
     if (index.ntotal > 0) {
         add_all(StoredVectors(*vectors), *made);
+    }
+    const auto* lists = flat_lists(&index);
+    if (auto* new_lists = dynamic_cast<faiss::IndexIVFFlat*>(made.get());
+        new_lists && lists) {
+        new_lists->set_direct_map_type(direct_map_of(*lists).type);
     }
     if (const AnyIndex own = id_table_of(index)) {
         const auto& table = *own.as<IndexIDTable>();
