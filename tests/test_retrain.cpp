@@ -34,6 +34,7 @@
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/io/retrain.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/kernels/NormalizedKernel.h>
 #include <faiss_ext/maps/FrequencyMap.h>
 
 #include "testing.h"
@@ -265,7 +266,7 @@ TEST(Retrained, ListsOfWholeVectors) {
     EXPECT_TRUE(throws([&] { retrained(*old); }, "lists hold 300 vectors"));
 }
 
-TEST(Retrained, KeepsGivenFrequencies) {
+TEST(Retrained, KeepsGivenFrequenciesAndFunctions) {
     constexpr int frequencies = 24;
     Floats omega = normal_vectors(frequencies, d, 1);
     for (float& component : omega) {
@@ -301,12 +302,25 @@ TEST(Retrained, KeepsGivenFrequencies) {
                 return std::make_unique<IndexAsymmetricHash>(
                         FrequencyHash(d, frequencies, omega.data(), 5));
             }};
+    const CallbackKernel function(
+            [](size_t rows,
+               const float* x,
+               size_t m,
+               const float* y,
+               size_t dims,
+               float* out) {
+                GaussianKernel(0.0001).block(rows, x, m, y, dims, out);
+            },
+            "gaussian of retrained");
     for (size_t i = 0; i < makers.size(); i++) {
         SCOPED_TRACE(i);
         const auto with_refine = [&] {
+            IndexPtr exact = index_factory(d, "KFlat(gaussian)");
+            if (i % 2 == 1) {
+                exact = std::make_unique<IndexFlatKernel>(d, function);
+            }
             auto index = std::make_unique<IndexRefineKernel>(
-                    makers[i]().release(),
-                    index_factory(d, "KFlat(gaussian)").release());
+                    makers[i]().release(), exact.release());
             index->own_fields = index->own_refine_index = true;
             return index;
         };
@@ -443,7 +457,7 @@ TEST(Retrained, BadCallsChangeNothing) {
                const float*,
                size_t,
                float* out) { std::fill_n(out, rows * m, 1.0f); });
-    IndexFlatKernel callback(d, kernel);
+    IndexFlatKernel callback(d, NormalizedKernel(kernel));
     EXPECT_TRUE(throws(
             [&] { retrained(callback); }, "retrained: ", "CallbackKernel"));
     // a count that does not match

@@ -22,7 +22,8 @@ namespace faiss_ext {
  * positions, and add continues with the same id. A bandwidth, rank, scale or
  * number of parts that training has chosen is chosen again; one that was given
  * stays. Landmarks are drawn again, even if set_landmarks has set them. The
- * frequencies of a FrequencyMap or FrequencyHash stay. The given index does not
+ * frequencies of a FrequencyMap or FrequencyHash stay, and so does a
+ * CallbackKernel in KFlat. The given index does not
  * change, and threads may search it meanwhile.
  *
  * The index must keep its vectors in Refine(KFlat(...)) or RFlat, or be a
@@ -34,8 +35,8 @@ namespace faiss_ext {
  * the stored vectors in blocks of at most 65,536.
  *
  * Throws UnsupportedError if the vectors are not kept, for shards and replicas,
- * and for indexes without a factory string (index_string) for other reasons
- * than given frequencies.
+ * and for indexes without a factory string (index_string). A CallbackKernel
+ * inside another kernel, a map or a hash has none.
  *
  * @param x  training vectors, size n * d
  */

@@ -28,7 +28,7 @@ def retrained(
     - A bandwidth, rank, scale or number of parts that training has chosen is
       chosen again; one that the string gave stays. Landmarks of set_landmarks
       are replaced by drawn ones. Frequencies of a FrequencyMap or FrequencyHash
-      stay.
+      stay, and so does the CallbackKernel of an IndexFlatKernel.
     - The given index does not change, and can be searched meanwhile. Behind
       `Concurrent`, changes wait until the new one is ready. They then go into
       the old index only.
@@ -60,7 +60,7 @@ def retrained(
     ------
     RuntimeError
         If the index does not keep its vectors, is divided into shards, or has
-        no factory string, as with a CallbackKernel.
+        no factory string, as with a CallbackKernel in a map or scheme.
 
     Examples
     --------

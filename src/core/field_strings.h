@@ -34,8 +34,9 @@ std::string object_to_string(const Base& object) {
 }
 
 /// While it exists, strings that this thread makes of objects are those from
-/// before training: `auto` replaces values that training has chosen. Given
-/// frequencies are shown as `(frequencies)` and are no error.
+/// before training: `auto` replaces values that training has chosen. It is no
+/// error that given frequencies and the function of KFlat have no string; they
+/// are shown as `(frequencies)` and `KFlat(callback)`.
 class StringsBeforeTraining {
    public:
     StringsBeforeTraining();

@@ -33,6 +33,7 @@
 #include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/indexes/sparse_calls.h>
 #include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/kernels/CallbackKernel.h>
 #include <faiss_ext/maps/FrequencyMap.h>
 
 #include "core/errors.h"
@@ -265,8 +266,9 @@ void add_all(const StoredVectors& vectors, Index& to) {
 
 // The new index.
 
-/// The string of an index before its training. Drawn frequencies stand in for
-/// given ones, which strings do not have.
+/// The string of an index before its training. Drawn frequencies and a kernel
+/// stand in for given ones, and for a CallbackKernel, which strings do not
+/// have.
 std::string string_before_training(const Index& index) {
     const StringsBeforeTraining before;
     std::string string;
@@ -277,24 +279,23 @@ std::string string_before_training(const Index& index) {
                 "retrained: " + message_of(e) +
                 "; train a new index and add the vectors to it");
     }
-    const std::string given = "(frequencies)", drawn = "(gaussian(gamma=1))";
-    for (size_t at = 0; (at = string.find(given, at)) != std::string::npos;) {
-        string.replace(at, given.size(), drawn);
+    for (const std::string given : {"(frequencies", "(callback"}) {
+        for (size_t at; (at = string.find(given)) != std::string::npos;) {
+            string.replace(at, given.size(), "(gaussian(gamma=1)");
+        }
     }
     return string;
 }
 
-/// The transformations of an index and its parts, in their order.
-std::vector<const faiss::VectorTransform*> all_transforms(
-        const AnyIndex& index) {
-    auto all = transforms_of(index);
+/// Calls f with an index and all its parts, in the order of its string.
+template <class F>
+void for_all(const AnyIndex& index, F&& f) {
+    f(index);
     for (const IndexPart& part : parts_of(index)) {
         if (part.index) {
-            const auto more = all_transforms(part.index);
-            all.insert(all.end(), more.begin(), more.end());
+            for_all(part.index, f);
         }
     }
-    return all;
 }
 
 /// A copy of a transformation with given frequencies; null for others.
@@ -305,21 +306,18 @@ std::unique_ptr<Transform> copy_of_given(const faiss::VectorTransform* vt) {
                     : nullptr;
 }
 
-/// Puts given frequencies in the places of drawn ones.
-/// @param from  the transformations of the index with the given ones, in their
-///              order; it moves behind those for this index and its parts
+/// Replaces the drawn frequencies among the transformations of an index.
+/// @param all  transformations of another index in the same places
 void take_frequencies(
         const AnyIndex& index,
-        const faiss::VectorTransform* const*& from) {
-    const auto* mine = from;
-    from += transforms_of(index).size();
+        const faiss::VectorTransform* const* all) {
     const auto hash_of_given = [&] {
         return std::unique_ptr<KernelHash>(
-                dynamic_cast<KernelHash*>(copy_of_given(*mine).release()));
+                dynamic_cast<KernelHash*>(copy_of_given(*all).release()));
     };
     if (const auto* pre = index.as<faiss::IndexPreTransform>()) {
         for (auto*& vt : const_cast<faiss::IndexPreTransform*>(pre)->chain) {
-            if (auto given = copy_of_given(*mine++)) {
+            if (auto given = copy_of_given(*all++)) {
                 delete std::exchange(vt, given.release());
             }
         }
@@ -333,11 +331,33 @@ void take_frequencies(
             const_cast<IndexAsymmetricHash*>(flat)->hash = std::move(given);
         }
     }
-    for (const IndexPart& part : parts_of(index)) {
-        if (part.index) {
-            take_frequencies(part.index, from);
+}
+
+/// Puts the frequencies and functions that a user gave for one index in the
+/// places of those that stand in for them in another one.
+void take_given(const AnyIndex& from, const AnyIndex& to) {
+    std::vector<const faiss::VectorTransform*> transforms;
+    std::vector<const Kernel*> kernels; // of KFlat
+    for_all(from, [&](const AnyIndex& index) {
+        const auto more = transforms_of(index);
+        transforms.insert(transforms.end(), more.begin(), more.end());
+        if (const auto* exact = index.as<IndexFlatKernel>()) {
+            kernels.push_back(exact->kernel.get());
         }
-    }
+    });
+    const auto* transform = transforms.data();
+    auto kernel = kernels.begin();
+    for_all(to, [&](const AnyIndex& index) {
+        take_frequencies(index, transform);
+        transform += transforms_of(index).size();
+        if (const auto* exact = index.as<IndexFlatKernel>()) {
+            if (dynamic_cast<const CallbackKernel*>(*kernel)) {
+                const_cast<IndexFlatKernel*>(exact)->kernel =
+                        (*kernel)->clone();
+            }
+            ++kernel;
+        }
+    });
 }
 
 /// An index like another one before its training, without vectors.
@@ -355,9 +375,7 @@ std::unique_ptr<Index> made_again(const Index& index, bool is_shared) {
     } else {
         made = index_factory(index.d, string, index.metric_type);
     }
-    const auto transforms = all_transforms(index);
-    const auto* from = transforms.data();
-    take_frequencies(*made, from);
+    take_given(index, *made);
     return made;
 }
 

@@ -244,7 +244,8 @@ def test_wrong_training_vectors(arguments, kind, message):
     (lambda: made("AHK64(chi2),BFlat", X), RuntimeError, r"does not keep its vectors in Refine\(KFlat"),
     (lambda: made("PCA8,SQ8,RFlat", X), RuntimeError, "cannot make a factory string for IndexScalarQuantizer; train a new index"),
     (lambda: faiss.IndexBinaryFlat(64), TypeError, "expected a faiss.Index"),
-    (lambda: faiss_ext.IndexFlatKernel(64, faiss_ext.CallbackKernel(lambda x, y: x @ y.T)), RuntimeError, "CallbackKernel"),
+    (lambda: faiss_ext.IndexFlatKernel(64, faiss_ext.NormalizedKernel(faiss_ext.CallbackKernel(lambda x, y: x @ y.T))),
+     RuntimeError, "CallbackKernel"),
     (lambda: None, TypeError, "got None")])
 def test_indexes_that_cannot_be_trained_again(make, kind, message):
     with pytest.raises(kind, match=message) as caught:
@@ -317,7 +318,8 @@ def test_given_frequencies_stay():
     def trained_on(x):
         base = faiss.index_factory(64, "PCAR8,KIVF4(M=4)")
         base.prepend_transform(faiss_ext.FrequencyMap(omega))
-        index = faiss_ext.IndexRefineKernel(base, faiss.index_factory(64, "KFlat(gaussian)"))
+        kernel = faiss_ext.CallbackKernel(lambda x, y: np.exp(-((x[:, None] - y[None]) ** 2).sum(axis=2) / 1000))
+        index = faiss_ext.IndexRefineKernel(base, faiss_ext.IndexFlatKernel(64, kernel))
         index.train(x)
         index.add(X)
         return index
