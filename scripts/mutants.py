@@ -275,7 +275,7 @@ FAULTS = [
     ("io/index_io.cpp", "transform->d_out == d_out,", "true,"),
     ("io/index_factory.cpp", "if (b > 63 || nhash * b > nbits) {",
      "if (b > 63) {"),
-    ("io/index_factory.cpp", "m < 2 || m > 1024", "m < 1 || m > 1024"),
+    ("io/index_factory.cpp", "links < 2 || links > 1024", "links < 1 || links > 1024"),
     ("io/index_factory.cpp", "delete refine->get_distance_computer();", ""),
     # shuffled scans, lists, compact rows, selections
     ("simd/pq4_scan.cpp", "scale = widest > 0 ? widest / "

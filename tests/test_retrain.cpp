@@ -2,6 +2,8 @@
 // An index that is trained again is the index that its string makes of the new
 // training vectors and the stored ones: their files are equal.
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,11 +17,14 @@
 #include <faiss/IndexShards.h>
 
 #include <faiss_ext/core/progress.h>
+#include <faiss_ext/hashes/FrequencyHash.h>
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_tree.h>
@@ -29,6 +34,8 @@
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/io/retrain.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/kernels/NormalizedKernel.h>
+#include <faiss_ext/maps/FrequencyMap.h>
 
 #include "testing.h"
 #include "testing_sparse.h"
@@ -112,6 +119,7 @@ const std::vector<std::string> strings = {
         "KFlat(gaussian)",
         "HNSW8,KFlat(expchi2)",
         "Flat",
+        "IVF4,Flat",
         "IDMap,SH16,BFlat,Refine(KFlat(chi2))",
         "Concurrent,HKM1(chi2),KIVF4,Refine(KFlat(chi2))",
 };
@@ -138,8 +146,9 @@ TEST(Retrained, IsTheIndexThatItsStringMakes) {
 TEST(Retrained, TakesIdsAndTheirOrder) {
     for (const std::string& string : strings) {
         SCOPED_TRACE(string);
-        if (string == "PCA8,IVF4,Flat,RFlat" || string == "Flat") {
-            continue; // FAISS's own take no ids
+        if (string == "PCA8,IVF4,Flat,RFlat" || string == "Flat" ||
+            string == "IVF4,Flat") {
+            continue; // FAISS's own, without a table of ids
         }
         const IndexPtr old = trained(string, before);
         std::vector<idx_t> ids(n);
@@ -217,6 +226,119 @@ TEST(Retrained, ChoosesAgainOnlyWhatTrainingChose) {
     const std::string text = index_string(*trained(automatic, before));
     EXPECT_EQ(text.find("auto"), std::string::npos) << text;
     EXPECT_NE(text.find("rank="), std::string::npos) << text;
+}
+
+// FAISS's lists keep the ids, not the order of additions.
+TEST(Retrained, ListsOfWholeVectors) {
+    for (const char* string : {"IVF4,Flat", "Concurrent,IVF4,Flat"}) {
+        SCOPED_TRACE(string);
+        const IndexPtr old = trained(string, before);
+        std::vector<idx_t> ids(n), sorted;
+        for (idx_t i = 0; i < n; i++) {
+            ids[i] = (i * 7919) % 1000;
+        }
+        old->add_with_ids(n, now.data(), ids.data());
+        set_parameters(*old);
+        const IndexPtr made = retrained(*old);
+        std::vector<idx_t> left = index_ids(*made);
+        std::sort(left.begin(), left.end());
+        sorted = ids;
+        std::sort(sorted.begin(), sorted.end());
+        EXPECT_EQ(left, sorted);
+        const IndexPtr expected = trained(string, recent);
+        expected->add_with_ids(n, now.data(), ids.data());
+        set_parameters(*expected);
+        expect_same(search(*made, recent, 5), search(*expected, recent, 5));
+        EXPECT_NE(
+                search(*made, recent, 5).labels,
+                search(*old, recent, 5).labels);
+        EXPECT_EQ(retrained_on_sample(*old)->ntotal, n);
+    }
+    // a direct map stays one
+    const IndexPtr old = trained("IVF4,Flat", before);
+    old->add(n, now.data());
+    dynamic_cast<faiss::IndexIVF&>(*old).make_direct_map();
+    Floats rows(now.size());
+    retrained(*old)->reconstruct_n(0, n, rows.data());
+    EXPECT_EQ(rows, now);
+    // entries that the index does not count
+    old->ntotal--;
+    EXPECT_TRUE(throws([&] { retrained(*old); }, "lists hold 300 vectors"));
+}
+
+TEST(Retrained, KeepsGivenFrequenciesAndFunctions) {
+    constexpr int frequencies = 24;
+    Floats omega = normal_vectors(frequencies, d, 1);
+    for (float& component : omega) {
+        component *= 0.01f;
+    }
+    const auto mapped = [&](const char* behind) {
+        IndexPtr index = index_factory(2 * frequencies, behind);
+        auto* pre = dynamic_cast<IndexPreTransformSIMD*>(index.get());
+        if (!pre) {
+            pre = new IndexPreTransformSIMD(index.release());
+            pre->own_fields = true;
+            index.reset(pre);
+        }
+        pre->prepend_transform(new FrequencyMap(d, frequencies, omega.data()));
+        return index;
+    };
+    const auto hashed = [&](const char* storage) {
+        const FrequencyHash hash(d, frequencies, omega.data(), 5);
+        auto index = std::make_unique<IndexKernelHash>(
+                hash.clone().release(),
+                index_binary_factory(frequencies, storage).release());
+        index->own_fields = true;
+        return index;
+    };
+    const std::vector<std::function<IndexPtr()>> makers = {
+            [&] { return mapped("Flat"); },
+            [&] { return mapped("PCAR8,KIVF4(M=4)"); },
+            [&] { return mapped("RFF8(gaussian),IVF4,Flat"); },
+            [&] { return mapped("SH16,BFlat"); },
+            [&] { return hashed("BFlat"); },
+            [&] { return hashed("BIVF4"); },
+            [&] {
+                return std::make_unique<IndexAsymmetricHash>(
+                        FrequencyHash(d, frequencies, omega.data(), 5));
+            }};
+    const CallbackKernel function(
+            [](size_t rows,
+               const float* x,
+               size_t m,
+               const float* y,
+               size_t dims,
+               float* out) {
+                GaussianKernel(0.0001).block(rows, x, m, y, dims, out);
+            },
+            "gaussian of retrained");
+    for (size_t i = 0; i < makers.size(); i++) {
+        SCOPED_TRACE(i);
+        const auto with_refine = [&] {
+            IndexPtr exact = index_factory(d, "KFlat(gaussian)");
+            if (i % 2 == 1) {
+                exact = std::make_unique<IndexFlatKernel>(d, function);
+            }
+            auto index = std::make_unique<IndexRefineKernel>(
+                    makers[i]().release(), exact.release());
+            index->own_fields = index->own_refine_index = true;
+            return index;
+        };
+        const IndexPtr old = with_refine(), expected = with_refine();
+        old->train(before.size() / d, before.data());
+        old->add(n, now.data());
+        expected->train(recent.size() / d, recent.data());
+        expected->add(n, now.data());
+        const IndexPtr made = retrained(*old);
+        EXPECT_EQ(file_of(*made), file_of(*expected));
+        expect_same(search(*made, recent, 5), search(*expected, recent, 5));
+        EXPECT_TRUE(
+                throws([&] { index_string(*made); }, "has no factory string"));
+
+        const IndexPtr alone = makers[i](), empty = makers[i]();
+        alone->train(recent.size() / d, recent.data());
+        EXPECT_EQ(file_of(*retrained(*empty)), file_of(*alone));
+    }
 }
 
 TEST(Retrained, KeepsOptionsThatStringsDoNotHave) {
@@ -335,7 +457,7 @@ TEST(Retrained, BadCallsChangeNothing) {
                const float*,
                size_t,
                float* out) { std::fill_n(out, rows * m, 1.0f); });
-    IndexFlatKernel callback(d, kernel);
+    IndexFlatKernel callback(d, NormalizedKernel(kernel));
     EXPECT_TRUE(throws(
             [&] { retrained(callback); }, "retrained: ", "CallbackKernel"));
     // a count that does not match

@@ -25,6 +25,9 @@ namespace faiss_ext {
  *     std::vector<uint8_t> codes(n * hash.code_size());
  *     hash.encode(n, x, codes.data());
  *
+ * Phases have the same errors as in FrequencyMap, and the same vectors are
+ * refused.
+ *
  * The hash needs no training. Files contain the frequencies, so they can be
  * read without the program that drew them. No string makes such a hash;
  * description() shows it as `SIK<nbits>(frequencies)`, which no factory

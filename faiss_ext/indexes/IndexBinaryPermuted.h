@@ -78,7 +78,8 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
 
     /// Supports `params->sel`. B + 1 is divided by the selected share of the
     /// codes. If few codes are selected, or if fewer than k selected codes are
-    /// among the candidates, all selected codes are compared.
+    /// among the candidates, all selected codes are compared. So a selector of
+    /// all codes can give more results than a search without one.
     void search(
             idx_t n,
             const uint8_t* x,

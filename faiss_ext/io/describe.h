@@ -12,8 +12,8 @@ namespace faiss_ext {
 /// strings: `describe("AHK")`. Throws if the name is unknown.
 std::vector<FieldInfo> describe(const std::string& name);
 
-/// The names that describe() accepts: of kernels, maps, hashes, indexes and
-/// binary indexes.
+/// The names that describe() accepts: of kernels, maps, hashes, indexes, binary
+/// indexes and graphs.
 std::vector<std::string> described_names();
 
 /// The hint that follows the error about a name unknown to describe(), such as

@@ -18,20 +18,25 @@ namespace faiss_ext {
  * bandwidths.
  *
  * The new index has the same string, metric, search parameters, efConstruction
- * and clustering parameters. Its vectors have the same ids and the same order,
- * and add continues with the same id. A bandwidth, rank, scale or number of
- * parts that training has chosen is chosen again; one that was given stays.
- * Landmarks are drawn again, even if set_landmarks has set them. The given
- * index does not change, and threads may search it meanwhile.
+ * and clustering parameters. Its vectors have the same ids and the same
+ * positions, and add continues with the same id. A bandwidth, rank, scale or
+ * number of parts that training has chosen is chosen again; one that was given
+ * stays. Landmarks are drawn again, even if set_landmarks has set them. The
+ * frequencies of a FrequencyMap or FrequencyHash stay, and so does a
+ * CallbackKernel in KFlat. The given index does not
+ * change, and threads may search it meanwhile.
  *
- * The index must keep its vectors in Refine(KFlat(...)) or RFlat, or be a KFlat
- * or a graph over one. The new index gets the vectors of Refine bit by bit as
- * they are stored, and its other parts encode them anew. It is the index that
- * its string would make with the same training and additions, if these are the
- * stored vectors in blocks of at most 65,536.
+ * The index must keep its vectors in Refine(KFlat(...)) or RFlat, or be a
+ * KFlat, a Flat, a graph over one of them, or an IVF<n>,Flat. The vectors of
+ * IVF are added by ascending id; index_ids gives them list by list, so in
+ * another order than before. The new index gets the vectors of Refine bit by
+ * bit as they are stored, and its other parts encode them anew. It is the index
+ * that its string would make with the same training and additions, if these are
+ * the stored vectors in blocks of at most 65,536.
  *
  * Throws UnsupportedError if the vectors are not kept, for shards and replicas,
- * and for indexes without a factory string (index_string).
+ * and for indexes without a factory string (index_string). A CallbackKernel
+ * inside another kernel, a map or a hash has none.
  *
  * @param x  training vectors, size n * d
  */

@@ -26,6 +26,11 @@ namespace faiss_ext {
  *     std::vector<float> z(nx * map.d_out);
  *     map.apply_noalloc(nx, x, z.data());
  *
+ * Phases are floats, so their errors are about 1e-7 of their size. A vector is
+ * refused if its phases at the omega_i of median length would have errors of
+ * more than about a hundredth of a turn. Longer omega_i are not checked. If the
+ * errors exceed a turn, features of vectors near each other are unrelated.
+ *
  * The map needs no training. Files contain the frequencies, so they can be read
  * without the program that drew them. No string makes such a map;
  * description() shows it as `RFF<2 n>(frequencies)`, which no factory accepts.

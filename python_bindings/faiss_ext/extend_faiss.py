@@ -157,9 +157,8 @@ def meant_names(string):
     """Pairs of words in a string and the names that differ from them only in
     case."""
     names = {name.lower(): name for name in (
-        *swig.described_names(), "Flat", "HNSW", "IVF", "PCA", "OPQ", "PQ", "SQ",
-        "LSH", "RFlat", "BFlat", "AFlat", "BHash", "BIVF", "BHNSW", "Refine",
-        "IDMap")}
+        *swig.described_names(), "Flat", "IVF", "PCA", "OPQ", "PQ", "SQ", "LSH",
+        "RFlat", "BFlat", "AFlat", "BHash", "BIVF", "Refine", "IDMap")}
     words = re.findall(r"[A-Za-z]+", string)
     return [(word, names[word.lower()]) for word in words
             if names.get(word.lower(), word) != word]

@@ -22,11 +22,13 @@ def retrained(
     other data. The new index learns its maps, PCA, lists, codebooks, landmarks,
     centres, ranges and bandwidths anew, and encodes all vectors with them.
 
-    - Ids, the order of vectors, search parameters, seeds and training options
-      stay as they are. `add` continues with the same id.
+    - Ids, positions, search parameters, seeds and training options stay as they
+      are. `add` continues with the same id. `ids()` of an index with inverted
+      lists can have another order.
     - A bandwidth, rank, scale or number of parts that training has chosen is
       chosen again; one that the string gave stays. Landmarks of set_landmarks
-      are replaced by drawn ones.
+      are replaced by drawn ones. Frequencies of a FrequencyMap or FrequencyHash
+      stay, and so does the CallbackKernel of an IndexFlatKernel.
     - The given index does not change, and can be searched meanwhile. Behind
       `Concurrent`, changes wait until the new one is ready. They then go into
       the old index only.
@@ -38,7 +40,7 @@ def retrained(
     ----------
     index : faiss.Index
         An index whose string ends with `Refine(KFlat(...))` or `RFlat`, a
-        `KFlat`, or an `HNSW` over one.
+        `KFlat` or `Flat`, an `HNSW` over one, or an `IVF<n>,Flat`.
     x : array_like or sparse array, shape (n, d), optional
         Training vectors. By default they are a random sample of the stored
         ones.
@@ -58,7 +60,7 @@ def retrained(
     ------
     RuntimeError
         If the index does not keep its vectors, is divided into shards, or has
-        no factory string, as with a CallbackKernel.
+        no factory string, as with a CallbackKernel in a map or scheme.
 
     Examples
     --------

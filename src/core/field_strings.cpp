@@ -429,6 +429,10 @@ StringsBeforeTraining::~StringsBeforeTraining() {
     are_before_training = outer;
 }
 
+bool are_strings_before_training() {
+    return are_before_training;
+}
+
 bool shows_choices(const FieldVisitor& v) {
     return are_before_training && dynamic_cast<const Printer*>(&v);
 }

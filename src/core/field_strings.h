@@ -34,7 +34,9 @@ std::string object_to_string(const Base& object) {
 }
 
 /// While it exists, strings that this thread makes of objects are those from
-/// before training: `auto` replaces values that training has chosen.
+/// before training: `auto` replaces values that training has chosen. It is no
+/// error that given frequencies and the function of KFlat have no string; they
+/// are shown as `(frequencies)` and `KFlat(callback)`.
 class StringsBeforeTraining {
    public:
     StringsBeforeTraining();
@@ -45,6 +47,9 @@ class StringsBeforeTraining {
    private:
     bool outer;
 };
+
+/// Whether a StringsBeforeTraining of this thread exists.
+bool are_strings_before_training();
 
 /// Whether a visitor makes a string from before training. It is then shown the
 /// parameters of a choice even if training has made the choice.

@@ -46,12 +46,7 @@ void FrequencyHash::check_vectors(
         const float* x,
         size_t d,
         const char* where) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            projection && projection->d_in == d_in,
-            "%s: the hash has no frequencies for vectors of %d dimensions",
-            where,
-            d_in);
-    check_given_phases(longest, n, x, d, where);
+    check_given_phases(projection.get(), d_in, longest, n, x, d, where);
 }
 
 void FrequencyHash::finish(size_t n, float* margins) const {
@@ -75,15 +70,14 @@ double FrequencyHash::mean_of_phases(
         const char* where,
         F&& f) const {
     check_pair(x, y, where);
-    const std::vector<float> turns = projection->matrix();
+    std::vector<float> difference(d_in), turns(nbits);
+    for (int k = 0; k < d_in; k++) {
+        difference[k] = x[k] - y[k];
+    }
+    projection->apply(1, difference.data(), turns.data());
     double sum = 0;
-    for (int i = 0; i < nbits; i++) {
-        double phase = 0;
-        for (int k = 0; k < d_in; k++) {
-            phase += double(turns[size_t(i) * d_in + k]) *
-                    (double(x[k]) - double(y[k]));
-        }
-        sum += f(2 * pi * phase);
+    for (const float turn : turns) {
+        sum += f(2 * pi * turn);
     }
     return sum / nbits;
 }

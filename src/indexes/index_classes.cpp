@@ -58,6 +58,7 @@
 
 #include "core/errors.h"
 #include "core/field_strings.h"
+#include "indexes/graph_settings.h"
 #include "indexes/hash_table_moves.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
@@ -210,6 +211,10 @@ Texts kernel_without_vectors(const BitKernel& kernel) {
     return kernel.on_vectors() ? Texts() : Texts{kernel.description()};
 }
 
+std::string in_parentheses(const std::string& text) {
+    return text.empty() ? "" : "(" + text + ")";
+}
+
 std::string links_of(const faiss::HNSW& hnsw) {
     return std::to_string(hnsw.nb_neighbors(1));
 }
@@ -217,17 +222,9 @@ std::string links_of(const faiss::HNSW& hnsw) {
 /// The part of a factory string that makes a graph of ours. FAISS's strings
 /// have no settings.
 std::string graph_string(const std::string& name, const faiss::HNSW& hnsw) {
-    const faiss::HNSW usual;
-    std::string settings;
-    const auto add = [&](const char* key, int value, int usual) {
-        if (value != usual) {
-            settings += (settings.empty() ? "" : ",") + setting(key, value);
-        }
-    };
-    add("efConstruction", hnsw.efConstruction, usual.efConstruction);
-    add("efSearch", hnsw.efSearch, usual.efSearch);
     return name + links_of(hnsw) +
-            (settings.empty() ? "" : "(" + settings + ")");
+            in_parentheses(
+                    fields_to_string(GraphSettings(hnsw), GraphSettings()));
 }
 
 /// The factory string of a transformation. Throws if there is none.
@@ -277,10 +274,6 @@ template <class... Classes, class IndexT>
 std::string string_if(const IndexT& index, const std::string& string) {
     const std::type_info& type = AnyIndex(index).type();
     return ((type == typeid(Classes)) || ...) ? string : "";
-}
-
-std::string in_parentheses(const std::string& text) {
-    return text.empty() ? "" : "(" + text + ")";
 }
 
 // Ids.

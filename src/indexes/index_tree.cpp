@@ -504,11 +504,18 @@ struct StringlessFinder : FieldVisitor {
     const char* found = nullptr; ///< the reason why it has none
 
     void look_at(const HasFields& object) {
+        const auto* exact = dynamic_cast<const IndexFlatKernel*>(&object);
+        const bool is_given =
+                (exact &&
+                 dynamic_cast<const CallbackKernel*>(exact->kernel.get())) ||
+                dynamic_cast<const FrequencyHash*>(&object) ||
+                dynamic_cast<const FrequencyMap*>(&object);
+        if (is_given && are_strings_before_training()) {
+            return;
+        }
         if (dynamic_cast<const CallbackKernel*>(&object)) {
             found = "a CallbackKernel has no factory string: it is a function";
-        }
-        if (dynamic_cast<const FrequencyHash*>(&object) ||
-            dynamic_cast<const FrequencyMap*>(&object)) {
+        } else if (is_given && !exact) {
             found = "a FrequencyMap or FrequencyHash has no factory string: it holds given frequencies";
         }
         object.fields(*this);

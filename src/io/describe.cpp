@@ -12,11 +12,17 @@
 #include "core/errors.h"
 #include "core/field_strings.h"
 #include "core/name_hint.h"
+#include "indexes/graph_settings.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
 
 namespace {
+
+bool is_graph(const std::string& name) {
+    return std::find(graph_names.begin(), graph_names.end(), name) !=
+            graph_names.end();
+}
 
 /// Calls f(table) for each table of classes that can be named in strings.
 template <class F>
@@ -32,6 +38,9 @@ void for_each_table(F&& f) {
 } // namespace
 
 std::vector<FieldInfo> describe(const std::string& name) {
+    if (is_graph(name)) {
+        return list_fields(GraphSettings());
+    }
     std::vector<FieldInfo> infos;
     bool is_known = false;
     for_each_table([&](const auto& table) {
@@ -59,6 +68,7 @@ std::vector<std::string> described_names() {
             }
         }
     });
+    names.insert(names.end(), graph_names.begin(), graph_names.end());
     return names;
 }
 

@@ -31,7 +31,6 @@
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/index_registry.h>
-#include <faiss_ext/indexes/search_limits.h>
 
 #include "core/errors.h"
 #include "core/field_strings.h"
@@ -39,6 +38,7 @@
 #include "core/string_token.h"
 #include "hashes/hash_strings.h"
 #include "indexes/fast_scan.h"
+#include "indexes/graph_settings.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/with_ids.h"
@@ -248,11 +248,12 @@ std::unique_ptr<IndexT> make_wrapper(
     return index;
 }
 
-/// The settings of a graph, as in `HNSW32(efConstruction=100,efSearch=64)`.
-struct GraphSettings {
-    int links, ef_construction, ef_search;
+/// A part such as `HNSW32(efConstruction=100,efSearch=64)`.
+struct GraphPart {
+    int links;
+    GraphSettings settings;
 
-    explicit GraphSettings(const Token& part) {
+    explicit GraphPart(const Token& part) {
         const TokenHead head(part);
         const Token number = part.after(head.letters.size());
         links = head.digits.size() > 4 ? 0 : std::atoi(head.digits.c_str());
@@ -262,23 +263,7 @@ struct GraphSettings {
                     {"a number from 2 to 1024"});
         }
         Spec spec = Spec::parse(part.text, part.begin, part.end);
-        const auto ef = [&](const char* key, int usual) {
-            return int(spec.get_number<int64_t>(
-                    key,
-                    usual,
-                    1,
-                    max_ef,
-                    {"a number from 1 to " + std::to_string(max_ef)}));
-        };
-        const faiss::HNSW usual;
-        ef_construction = ef("efConstruction", usual.efConstruction);
-        ef_search = ef("efSearch", usual.efSearch);
-        spec.finish();
-    }
-
-    void apply(faiss::HNSW& hnsw) const {
-        hnsw.efConstruction = ef_construction;
-        hnsw.efSearch = ef_search;
+        read_string(settings, spec);
     }
 };
 
@@ -330,9 +315,9 @@ std::unique_ptr<IndexBinary> make_storage(
         return make_with_ids<IndexBinaryFlatSIMD>(nbits);
     }
     if (has_graph_settings(part)) {
-        const GraphSettings settings(part);
-        auto index = make_with_ids<IndexBinaryHNSWSIMD>(nbits, settings.links);
-        settings.apply(index->hnsw);
+        const GraphPart graph(part);
+        auto index = make_with_ids<IndexBinaryHNSWSIMD>(nbits, graph.links);
+        graph.settings.apply(index->hnsw);
         return index;
     }
     // replace each number by #; FAISS accepts any numbers and fails later, or
@@ -390,16 +375,16 @@ std::unique_ptr<Index> make_hnsw(
         const Token& hnsw,
         const Token& flat,
         faiss::MetricType metric) {
-    const GraphSettings settings(hnsw);
+    const GraphPart graph(hnsw);
     auto storage = make_registered<Index>(d, flat, metric);
     auto* vectors = dynamic_cast<IndexFlatKernel*>(storage.get());
     if (!vectors) {
         flat.fail("a graph needs KFlat behind it", {"KFlat(<kernel>)"});
     }
-    auto index = make_with_ids<IndexHNSWKernel>(vectors, settings.links);
+    auto index = make_with_ids<IndexHNSWKernel>(vectors, graph.links);
     storage.release();
     index->own_fields = true;
-    settings.apply(index->hnsw);
+    graph.settings.apply(index->hnsw);
     return index;
 }
 
@@ -411,14 +396,14 @@ std::unique_ptr<IndexBinary> make_bit_graph(
         int d,
         const Token& hnsw,
         const Token& flat) {
-    const GraphSettings settings(hnsw);
+    const GraphPart graph(hnsw);
     const auto exact = make_registered<IndexBinary>(d, flat, faiss::METRIC_L2);
     try {
         auto index = make_with_ids<IndexBinaryHNSWKernel>(
                 d,
                 *dynamic_cast<IndexBinaryFlatKernel&>(*exact).kernel,
-                settings.links);
-        settings.apply(index->hnsw);
+                graph.links);
+        graph.settings.apply(index->hnsw);
         return index;
     } catch (const faiss::FaissException& e) {
         hnsw.fail(message_of(e));
@@ -669,12 +654,24 @@ bool makes_index(int d, const std::string& string) {
     }
 }
 
+/// Throws for a graph of FAISS with settings, as in `HNSW32(efSearch=64),Flat`.
+void check_no_graph_settings(const Token& part) {
+    for (const Token& one : part.split()) {
+        const TokenHead head(one);
+        if (is_hnsw(one) && head.next == '(') {
+            one.after(head.letters.size() + head.digits.size())
+                    .fail("parentheses are for HNSW in front of KFlat, and for BHNSW; with other indexes, leave them out, set efSearch by faiss_ext.set_index_parameter(index, \"efSearch\", 64), and hnsw.efConstruction before you add vectors");
+        }
+    }
+}
+
 /// Makes an index that consists only of FAISS's parts.
 std::unique_ptr<Index> make_faiss_index(
         int d,
         const Token& part,
         faiss::MetricType metric) {
     const std::string s = part.str();
+    check_no_graph_settings(part);
     check_faiss_numbers(part);
     try {
         return std::unique_ptr<Index>(

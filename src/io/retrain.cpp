@@ -16,19 +16,25 @@
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVF.h>
+#include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexReplicas.h>
 
+#include <faiss_ext/hashes/FrequencyHash.h>
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/indexes/sparse_calls.h>
 #include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/maps/FrequencyMap.h>
 
 #include "core/errors.h"
 #include "core/field_strings.h"
@@ -40,6 +46,7 @@
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
 #include "indexes/index_steps.h"
+#include "indexes/ivf_fields.h"
 
 namespace faiss_ext {
 
@@ -57,6 +64,13 @@ struct Training {
 
 // The stored vectors.
 
+/// FAISS's lists of whole vectors, or null for another index.
+const faiss::IndexIVFFlat* flat_lists(const Index* index) {
+    return index && typeid(*index) == typeid(faiss::IndexIVFFlat)
+            ? dynamic_cast<const faiss::IndexIVFFlat*>(index)
+            : nullptr;
+}
+
 /// The part of an index that keeps its vectors, or null.
 const Index* part_with_vectors(const Index* index) {
     if (const auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
@@ -69,20 +83,58 @@ const Index* part_with_vectors(const Index* index) {
     if (behind && behind->chain.empty()) {
         return part_with_vectors(behind->index);
     }
-    const bool is_flat = dynamic_cast<const IndexFlatKernel*>(index) ||
-            dynamic_cast<const faiss::IndexFlat*>(index);
-    return is_flat && !dynamic_cast<const IndexFileKernel*>(index) ? index
-                                                                   : nullptr;
+    const bool has_vectors = dynamic_cast<const IndexFlatKernel*>(index) ||
+            dynamic_cast<const faiss::IndexFlat*>(index) || flat_lists(index);
+    return has_vectors && !dynamic_cast<const IndexFileKernel*>(index)
+            ? index
+            : nullptr;
 }
 
-/// Reads the vectors of an index by their positions.
+/// The entries of FAISS's lists by ascending id: id and place.
+std::vector<std::pair<idx_t, idx_t>> entries_of(
+        const faiss::IndexIVFFlat& lists) {
+    const faiss::InvertedLists& all = *invlists_of(lists);
+    std::vector<std::pair<idx_t, idx_t>> entries;
+    for (size_t list = 0; list < all.nlist; list++) {
+        const faiss::InvertedLists::ScopedIds ids(&all, list);
+        for (size_t i = 0; i < all.list_size(list); i++) {
+            entries.emplace_back(ids[i], idx_t(faiss::lo_build(list, i)));
+        }
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            idx_t(entries.size()) == lists.ntotal,
+            "retrained: the lists hold %zu vectors, and ntotal is %" PRId64
+            "; expected the same number",
+            entries.size(),
+            int64_t(lists.ntotal));
+    std::sort(entries.begin(), entries.end());
+    return entries;
+}
+
+/// Reads the vectors of an index by their positions. The positions in FAISS's
+/// lists are those of the ascending ids.
 struct StoredVectors {
     const Index& index;
+    std::vector<idx_t> ids; ///< of lists, unless they are the positions
 
     explicit StoredVectors(const Index& index)
             : index(index),
               sparse(dynamic_cast<const IndexSparseKernel*>(&index)),
-              inside(as_index_class(index)) {}
+              lists(flat_lists(&index)),
+              inside(as_index_class(index)) {
+        if (!lists) {
+            return;
+        }
+        bool are_positions = true;
+        for (const auto& [id, place] : entries_of(*lists)) {
+            are_positions = are_positions && id == idx_t(ids.size());
+            ids.push_back(id);
+            places.push_back(place);
+        }
+        if (are_positions) {
+            ids.clear();
+        }
+    }
 
     bool are_sparse() const {
         return sparse;
@@ -98,7 +150,7 @@ struct StoredVectors {
             x.dense.resize(size_t(x.n) * x.d);
             for (idx_t i = 0; i < x.n; i++) {
                 check_interrupt();
-                index.reconstruct(positions[i], x.dense.data() + i * x.d);
+                reconstruct(positions[i], x.dense.data() + i * x.d);
             }
             return x;
         }
@@ -136,7 +188,7 @@ struct StoredVectors {
             const idx_t end = std::min(n, begin + size);
             std::vector<idx_t> positions(end - begin);
             std::iota(positions.begin(), positions.end(), begin);
-            f(get(positions, as_sparse).get());
+            f(get(positions, as_sparse).get(), begin);
             if (progress) {
                 progress->at(end);
             }
@@ -145,7 +197,19 @@ struct StoredVectors {
 
    private:
     const IndexSparseKernel* sparse;
-    InsideStep<Index> inside; ///< calls mean positions
+    const faiss::IndexIVFFlat* lists;
+    std::vector<idx_t> places; ///< in the lists
+    InsideStep<Index> inside;  ///< calls mean positions
+
+    void reconstruct(idx_t position, float* x) const {
+        if (lists) {
+            const idx_t place = places[position];
+            lists->reconstruct_from_offset(
+                    faiss::lo_listno(place), faiss::lo_offset(place), x);
+        } else {
+            index.reconstruct(position, x);
+        }
+    }
 
     static const void* as_index_class(const Index& index) {
         const auto* own = dynamic_cast<const HasIds<Index>*>(&index);
@@ -161,14 +225,19 @@ struct StoredVectors {
             file ? "retrained: the index reads its vectors from the file " +
                             file->path + "; build it again from that file"
                  : "retrained: " + AnyIndex(index).class_name() +
-                            " does not keep its vectors in Refine(KFlat(...)) or RFlat, and is no KFlat, Flat or graph over one of them; train a new index and add the vectors to it");
+                            " does not keep its vectors in Refine(KFlat(...)) or RFlat, and is no KFlat, Flat, IVF of Flat or graph over KFlat or Flat; train a new index and add the vectors to it");
 }
 
 /// Adds the vectors to an index, which encodes them.
 void add_encoded(const StoredVectors& vectors, Index& to) {
     const bool as_sparse = vectors.are_sparse() && takes_sparse(to);
-    vectors.for_blocks(
-            as_sparse, [&](const VectorBatch& x) { faiss_ext::add(to, x); });
+    vectors.for_blocks(as_sparse, [&](const VectorBatch& x, idx_t begin) {
+        if (vectors.ids.empty()) {
+            faiss_ext::add(to, x);
+        } else {
+            to.add_with_ids(x.n, x.dense, vectors.ids.data() + begin);
+        }
+    });
 }
 
 /// Adds the vectors to an empty index of the same class as they are stored.
@@ -197,26 +266,117 @@ void add_all(const StoredVectors& vectors, Index& to) {
 
 // The new index.
 
-/// An index like another one before its training, without vectors.
-/// @param is_shared  whether it was behind Concurrent, where FAISS's indexes
-///                   take ids
-std::unique_ptr<Index> made_again(const Index& index, bool is_shared) {
+/// The string of an index before its training. Drawn frequencies and a kernel
+/// stand in for given ones, and for a CallbackKernel, which strings do not
+/// have.
+std::string string_before_training(const Index& index) {
     const StringsBeforeTraining before;
+    std::string string;
     try {
-        const std::string string = index_string(index);
-        if (!is_shared) {
-            return index_factory(index.d, string, index.metric_type);
-        }
-        const auto made = index_factory(
-                index.d, "Concurrent," + string, index.metric_type);
-        auto& shared = dynamic_cast<IndexConcurrent&>(*made);
-        shared.own_fields = false;
-        return std::unique_ptr<Index>(shared.index);
+        string = index_string(index);
     } catch (const faiss::FaissException& e) {
         throw UnsupportedError(
                 "retrained: " + message_of(e) +
                 "; train a new index and add the vectors to it");
     }
+    for (const std::string given : {"(frequencies", "(callback"}) {
+        for (size_t at; (at = string.find(given)) != std::string::npos;) {
+            string.replace(at, given.size(), "(gaussian(gamma=1)");
+        }
+    }
+    return string;
+}
+
+/// Calls f with an index and all its parts, in the order of its string.
+template <class F>
+void for_all(const AnyIndex& index, F&& f) {
+    f(index);
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            for_all(part.index, f);
+        }
+    }
+}
+
+/// A copy of a transformation with given frequencies; null for others.
+std::unique_ptr<Transform> copy_of_given(const faiss::VectorTransform* vt) {
+    const bool is_given = dynamic_cast<const FrequencyMap*>(vt) ||
+            dynamic_cast<const FrequencyHash*>(vt);
+    return is_given ? dynamic_cast<const Transform*>(vt)->copy_transform()
+                    : nullptr;
+}
+
+/// Replaces the drawn frequencies among the transformations of an index.
+/// @param all  transformations of another index in the same places
+void take_frequencies(
+        const AnyIndex& index,
+        const faiss::VectorTransform* const* all) {
+    const auto hash_of_given = [&] {
+        return std::unique_ptr<KernelHash>(
+                dynamic_cast<KernelHash*>(copy_of_given(*all).release()));
+    };
+    if (const auto* pre = index.as<faiss::IndexPreTransform>()) {
+        for (auto*& vt : const_cast<faiss::IndexPreTransform*>(pre)->chain) {
+            if (auto given = copy_of_given(*all++)) {
+                delete std::exchange(vt, given.release());
+            }
+        }
+    } else if (const auto* codes = index.as<IndexKernelHash>()) {
+        if (auto given = hash_of_given()) {
+            auto& hash = const_cast<IndexKernelHash*>(codes)->hash;
+            delete std::exchange(hash, given.release());
+        }
+    } else if (const auto* flat = index.as<IndexAsymmetricHash>()) {
+        if (auto given = hash_of_given()) {
+            const_cast<IndexAsymmetricHash*>(flat)->hash = std::move(given);
+        }
+    }
+}
+
+/// Puts the frequencies and functions that a user gave for one index in the
+/// places of those that stand in for them in another one.
+void take_given(const AnyIndex& from, const AnyIndex& to) {
+    std::vector<const faiss::VectorTransform*> transforms;
+    std::vector<const Kernel*> kernels; // of KFlat
+    for_all(from, [&](const AnyIndex& index) {
+        const auto more = transforms_of(index);
+        transforms.insert(transforms.end(), more.begin(), more.end());
+        if (const auto* exact = index.as<IndexFlatKernel>()) {
+            kernels.push_back(exact->kernel.get());
+        }
+    });
+    const auto* transform = transforms.data();
+    auto kernel = kernels.begin();
+    for_all(to, [&](const AnyIndex& index) {
+        take_frequencies(index, transform);
+        transform += transforms_of(index).size();
+        if (const auto* exact = index.as<IndexFlatKernel>()) {
+            if (dynamic_cast<const CallbackKernel*>(*kernel)) {
+                const_cast<IndexFlatKernel*>(exact)->kernel =
+                        (*kernel)->clone();
+            }
+            ++kernel;
+        }
+    });
+}
+
+/// An index like another one before its training, without vectors.
+/// @param is_shared  whether it was behind Concurrent, where FAISS's indexes
+///                   take ids
+std::unique_ptr<Index> made_again(const Index& index, bool is_shared) {
+    const std::string string = string_before_training(index);
+    std::unique_ptr<Index> made;
+    if (is_shared) {
+        const auto outer = index_factory(
+                index.d, "Concurrent," + string, index.metric_type);
+        auto& shared = dynamic_cast<IndexConcurrent&>(*outer);
+        shared.own_fields = false;
+        made.reset(shared.index);
+    } else {
+        made = index_factory(index.d, string, index.metric_type);
+    }
+    take_given(index, *made);
+    return made;
 }
 
 /// Copies a member, for indexes of class C.
@@ -313,6 +473,11 @@ std::unique_ptr<Index> retrained_inside(
     train(training, vectors, *made);
     if (index.ntotal > 0) {
         add_all(StoredVectors(*vectors), *made);
+    }
+    const auto* lists = flat_lists(&index);
+    if (auto* new_lists = dynamic_cast<faiss::IndexIVFFlat*>(made.get());
+        new_lists && lists) {
+        new_lists->set_direct_map_type(direct_map_of(*lists).type);
     }
     if (const AnyIndex own = id_table_of(index)) {
         const auto& table = *own.as<IndexIDTable>();

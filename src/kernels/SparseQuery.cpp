@@ -30,17 +30,28 @@ SparseQuery::SparseQuery(const Kernel& kernel, const SparseRow& x)
     }
 }
 
-size_t SparseQuery::most_components(std::span<const SparseRow> rows) const {
+namespace {
+
+size_t most_components_of(std::span<const SparseRow> rows) {
     size_t most = 0;
     for (const SparseRow& row : rows) {
         most = std::max(most, row.size());
+    }
+    return most;
+}
+
+} // namespace
+
+size_t SparseQuery::most_components(std::span<const SparseRow> rows) const {
+    for (const SparseRow& row : rows) {
         if (row.size() > 0) {
             prefetch_row(row.columns.data(), row.columns.size_bytes());
             prefetch_row(row.values.data(), row.values.size_bytes());
         }
     }
     // no vector is empty
-    return x.size() + 1 + (norm == ComponentNorm::none ? most : 0);
+    return x.size() + 1 +
+            (norm == ComponentNorm::none ? most_components_of(rows) : 0);
 }
 
 size_t SparseQuery::write(
@@ -91,14 +102,6 @@ size_t SparseQuery::write_shared(
 }
 
 namespace {
-
-size_t most_components_of(std::span<const SparseRow> rows) {
-    size_t most = 0;
-    for (const SparseRow& row : rows) {
-        most = std::max(most, row.size());
-    }
-    return most;
-}
 
 /// Returns the sum of size(value).
 template <class Size>

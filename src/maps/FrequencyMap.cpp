@@ -40,12 +40,7 @@ void FrequencyMap::check_vectors(
         const float* x,
         size_t d,
         const char* where) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            projection && projection->d_in == d_in,
-            "%s: the map has no frequencies for vectors of %d dimensions",
-            where,
-            d_in);
-    check_given_phases(longest, n, x, d, where);
+    check_given_phases(projection.get(), d_in, longest, n, x, d, where);
 }
 
 void FrequencyMap::map(size_t n, const float* x, float* xt) const {

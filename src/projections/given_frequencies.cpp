@@ -84,11 +84,18 @@ double longest_vector(const Projection& turns) {
 }
 
 void check_given_phases(
+        const Projection* turns,
+        int d_in,
         double longest,
         idx_t n,
         const float* x,
         size_t d,
         const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            turns && turns->d_in == d_in,
+            "%s: there are no frequencies for vectors of %d dimensions",
+            where,
+            d_in);
     // if no component exceeds this, no vector is longer
     const auto safe = float(std::min(longest / std::sqrt(d + 1.0), 1e38));
     check_rows_exceeding(safe, n, x, d, where, [&](idx_t i, const float* row) {

@@ -32,9 +32,11 @@ std::unique_ptr<DenseProjection> given_frequencies(
  */
 double longest_vector(const Projection& turns);
 
-/// Throws unless all components are finite, and no vector is longer than
-/// `longest`.
+/// Throws unless there are frequencies of d_in dimensions, all components are
+/// finite, and no vector is longer than `longest`.
 void check_given_phases(
+        const Projection* turns,
+        int d_in,
         double longest,
         idx_t n,
         const float* x,

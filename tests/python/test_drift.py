@@ -3,6 +3,7 @@
 sought in the others."""
 
 import functools
+import gc
 from concurrent.futures import ThreadPoolExecutor
 
 import faiss
@@ -243,7 +244,8 @@ def test_wrong_training_vectors(arguments, kind, message):
     (lambda: made("AHK64(chi2),BFlat", X), RuntimeError, r"does not keep its vectors in Refine\(KFlat"),
     (lambda: made("PCA8,SQ8,RFlat", X), RuntimeError, "cannot make a factory string for IndexScalarQuantizer; train a new index"),
     (lambda: faiss.IndexBinaryFlat(64), TypeError, "expected a faiss.Index"),
-    (lambda: faiss_ext.IndexFlatKernel(64, faiss_ext.CallbackKernel(lambda x, y: x @ y.T)), RuntimeError, "CallbackKernel"),
+    (lambda: faiss_ext.IndexFlatKernel(64, faiss_ext.NormalizedKernel(faiss_ext.CallbackKernel(lambda x, y: x @ y.T))),
+     RuntimeError, "CallbackKernel"),
     (lambda: None, TypeError, "got None")])
 def test_indexes_that_cannot_be_trained_again(make, kind, message):
     with pytest.raises(kind, match=message) as caught:
@@ -307,3 +309,38 @@ def test_packed_bits_train_again(store):
             np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="retrained: packed is 65"):
         faiss_ext.retrained(index, codes, packed=65)
+
+
+def test_given_frequencies_stay():
+    """Also after Python's own objects are gone."""
+    omega = np.random.default_rng(1).normal(0, 0.1, (32, 64))
+
+    def trained_on(x):
+        base = faiss.index_factory(64, "PCAR8,KIVF4(M=4)")
+        base.prepend_transform(faiss_ext.FrequencyMap(omega))
+        kernel = faiss_ext.CallbackKernel(lambda x, y: np.exp(-((x[:, None] - y[None]) ** 2).sum(axis=2) / 1000))
+        index = faiss_ext.IndexRefineKernel(base, faiss_ext.IndexFlatKernel(64, kernel))
+        index.train(x)
+        index.add(X)
+        return index
+
+    new = faiss_ext.retrained(trained_on(X[:500] * (np.arange(64) < 24)), X[:300])
+    gc.collect()
+    assert_equal(new.search(X[:50], 5), trained_on(X[:300]).search(X[:50], 5))
+    codes = faiss_ext.IndexKernelHash(faiss_ext.FrequencyHash(omega, seed=3), faiss.IndexBinaryFlat(32))
+    new = faiss_ext.retrained(codes, X[:300])
+    new.hash.check_identical(faiss_ext.FrequencyHash(omega, seed=3))
+
+
+def test_lists_of_whole_vectors_are_trained_again():
+    index = faiss.index_factory(64, "IVF8,Flat")
+    index.train(X[:500] * (np.arange(64) < 24))
+    ids = np.random.default_rng(1).permutation(3 * len(X))[: len(X)]
+    index.add_with_ids(X, ids)
+    index.nprobe = 8
+    new = faiss_ext.retrained(index, X[:300])
+    assert type(new) is faiss.IndexIVFFlat and new.ntotal == len(X)
+    trained = faiss.index_factory(64, "IVF8,Flat")
+    trained.train(X[:300])
+    np.testing.assert_array_equal(new.quantizer.reconstruct_n(0, 8), trained.quantizer.reconstruct_n(0, 8))
+    np.testing.assert_array_equal(new.search(X, 1)[1], index.search(X, 1)[1])  # all lists are visited
