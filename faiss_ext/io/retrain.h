@@ -23,8 +23,8 @@ namespace faiss_ext {
  * number of parts that training has chosen is chosen again; one that was given
  * stays. Landmarks are drawn again, even if set_landmarks has set them. The
  * frequencies of a FrequencyMap or FrequencyHash stay, and so does a
- * CallbackKernel in KFlat. The given index does not
- * change, and threads may search it meanwhile.
+ * CallbackKernel in KFlat. The given index does not change, and threads may
+ * search it meanwhile.
  *
  * The index must keep its vectors in Refine(KFlat(...)) or RFlat, or be a
  * KFlat, a Flat, a graph over one of them, or an IVF<n>,Flat. The vectors of
