@@ -255,6 +255,6 @@ TEST(Errors, OfUnsupportedMethodsSayWhatToDo) {
     } catch (const UnsupportedError& e) {
         EXPECT_STREQ(
                 e.what(),
-                "IndexFlatKernel::add_with_ids is not supported; put an IDMap in front of the index");
+                "IndexFlatKernel::add_with_ids is not supported; put an IDMap or IndexIDTable in front of the index");
     }
 }

@@ -365,6 +365,14 @@ TEST(Retrained, KeepsOptionsThatStringsDoNotHave) {
     EXPECT_EQ(ivf_of(*retrained(*lists)).cp.niter, 3);
 }
 
+TEST(Retrained, KeepsTheArgumentOfTheMetric) {
+    faiss::IndexFlat old(d, faiss::METRIC_Lp);
+    old.metric_arg = 3;
+    old.add(n, now.data());
+    const IndexPtr made = retrained(old);
+    expect_same(search(*made, recent, 5), search(old, recent, 5));
+}
+
 TEST(Retrained, DrawsASampleOfTheStoredVectors) {
     const std::string string =
             "KLSH32(chi2,p=50),BFlat,Refine(KFlat(chi2,store=u8))";

@@ -17,12 +17,12 @@ namespace faiss_ext {
  * again: maps, PCA, lists, codebooks, landmarks, centres, ranges and
  * bandwidths.
  *
- * The new index has the same string, metric, search parameters, efConstruction
- * and clustering parameters. Its vectors have the same ids and the same
- * positions, and add continues with the same id. A bandwidth, rank, scale or
- * number of parts that training has chosen is chosen again; one that was given
- * stays. Landmarks are drawn again, even if set_landmarks has set them. The
- * frequencies of a FrequencyMap or FrequencyHash stay, and so does a
+ * The new index has the same string, metric, metric_arg, search parameters,
+ * efConstruction and clustering parameters. Its vectors have the same ids and
+ * the same positions, and add continues with the same id. A bandwidth, rank,
+ * scale or number of parts that training has chosen is chosen again; one that
+ * was given stays. Landmarks are drawn again, even if set_landmarks has set
+ * them. The frequencies of a FrequencyMap or FrequencyHash stay, and so does a
  * CallbackKernel in KFlat. The given index does not change, and threads may
  * search it meanwhile.
  *

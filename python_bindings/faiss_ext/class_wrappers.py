@@ -284,7 +284,7 @@ ENCODE = "an index such as SQ8 or PQ encodes vectors"
 MERGE = "add the vectors of both to one index"
 # what to do if a class of FAISS does not support a method
 INSTEAD = {
-    "add_with_ids": "put an IDMap in front of the index",
+    "add_with_ids": "put an IDMap or IndexIDTable in front of the index",
     "check_compatible_for_merge": MERGE,
     "get_distance_computer": "compute the distances from the vectors",
     "merge_from": MERGE,

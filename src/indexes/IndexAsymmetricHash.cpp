@@ -329,7 +329,7 @@ void IndexAsymmetricHash::add_with_ids(idx_t, const float*, const idx_t*) {
     throw_unsupported(
             "IndexAsymmetricHash",
             "add_with_ids",
-            "put an IDMap in front of the index");
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 void IndexAsymmetricHash::search(

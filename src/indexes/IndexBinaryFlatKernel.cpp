@@ -366,7 +366,7 @@ void IndexBinaryFlatKernel::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
     throw_unsupported(
             "IndexBinaryFlatKernel",
             "add_with_ids",
-            "put an IDMap in front of the index");
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 void IndexBinaryFlatKernel::search(

@@ -172,7 +172,7 @@ void IndexBinaryFlatSIMD::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
     throw_unsupported(
             "IndexBinaryFlatSIMD",
             "add_with_ids",
-            "put an IDMap in front of the index");
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 void IndexBinaryFlatSIMD::search(

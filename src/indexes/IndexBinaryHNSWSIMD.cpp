@@ -336,7 +336,7 @@ void IndexBinaryHNSWSIMD::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
     throw_unsupported(
             "IndexBinaryHNSWSIMD",
             "add_with_ids",
-            "put an IDMap in front of the index");
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 void IndexBinaryHNSWSIMD::check_compatible_for_merge(

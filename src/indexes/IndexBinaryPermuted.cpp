@@ -552,7 +552,7 @@ void IndexBinaryPermuted::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
     throw_unsupported(
             "IndexBinaryPermuted",
             "add_with_ids",
-            "put an IDMap in front of the index");
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 void IndexBinaryPermuted::search(

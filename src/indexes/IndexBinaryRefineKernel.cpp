@@ -323,11 +323,16 @@ void IndexBinaryRefineKernel::add_with_ids(
         const uint8_t*,
         const idx_t*) {
     throw_unsupported(
-            name, "add_with_ids", "put an IDMap in front of the index");
+            name,
+            "add_with_ids",
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 size_t IndexBinaryRefineKernel::remove_ids(const faiss::IDSelector&) {
-    throw_unsupported(name, "remove_ids", "put an IDMap in front of the index");
+    throw_unsupported(
+            name,
+            "remove_ids",
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 void IndexBinaryRefineKernel::reset() {

@@ -458,7 +458,7 @@ void IndexFlatKernel::add_with_ids(idx_t, const float*, const idx_t*) {
     throw_unsupported(
             "IndexFlatKernel",
             "add_with_ids",
-            "put an IDMap in front of the index");
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 void IndexFlatKernel::search(

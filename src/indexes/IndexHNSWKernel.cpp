@@ -293,7 +293,7 @@ void IndexHNSWKernel::add_with_ids(idx_t, const float*, const idx_t*) {
     throw_unsupported(
             "IndexHNSWKernel",
             "add_with_ids",
-            "put an IDMap in front of the index");
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 void IndexHNSWKernel::check_compatible_for_merge(

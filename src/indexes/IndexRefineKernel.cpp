@@ -497,7 +497,7 @@ void IndexRefineKernel::add_with_ids(idx_t, const float*, const idx_t*) {
     throw_unsupported(
             "IndexRefineKernel",
             "add_with_ids",
-            "put an IDMap in front of the index");
+            "put an IDMap or IndexIDTable in front of the index");
 }
 
 size_t IndexRefineKernel::remove_ids(const faiss::IDSelector& sel) {
@@ -506,7 +506,7 @@ size_t IndexRefineKernel::remove_ids(const faiss::IDSelector& sel) {
             "remove_ids",
             is_from_id_map(sel)
                     ? "use add_with_ids and remove_ids of the index inside, without the IndexIDMap"
-                    : "put an IDMap in front of the index");
+                    : "put an IDMap or IndexIDTable in front of the index");
 }
 
 void IndexRefineKernel::check_compatible_for_merge(

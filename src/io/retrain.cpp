@@ -400,6 +400,10 @@ void copy_options(const AnyIndex& from, const AnyIndex& to) {
     const auto clustering = [](auto& i) -> auto& {
         return i.cp;
     };
+    const auto metric_arg = [](auto& i) -> auto& {
+        return i.metric_arg;
+    };
+    copy_option<Index>(from, to, metric_arg);
     copy_option<faiss::IndexHNSW>(from, to, graph);
     copy_option<faiss::IndexBinaryHNSW>(from, to, graph);
     copy_option<faiss::IndexIVF>(from, to, clustering);
