@@ -629,7 +629,7 @@ def curve_rows(curves: Curves, **more):
 
 
 def findings_on_m(curves: Curves, all_bits, in_quick_runs=True) -> list[Finding]:
-    return [fewer_share(all_bits)] + [
+    return [
         finding
         for average, name in enumerate(AVERAGES)
         for finding in findings_of_average(curves, average, all_bits, f"{name}: ", in_quick_runs)
@@ -709,7 +709,11 @@ def images_by_m(run: Run) -> Outcome:
     curves, note = curves_by_m(run, data, all_bits, repeats, others)
     figure = figure_by_m(curves, all_bits, [SINGLE, name_of(1), name_of(5), name_of(10), name_of(5, DEFAULT)])
     return Outcome(
-        findings_on_m(curves, all_bits) + [form_of_default(curves, average, max(all_bits)) for average in range(len(AVERAGES))],
+        [
+            fewer_share(all_bits),
+            *findings_on_m(curves, all_bits),
+            *(form_of_default(curves, average, max(all_bits)) for average in range(len(AVERAGES))),
+        ],
         list(curve_rows(curves, data=data.name)),
         figure,
         [note],
