@@ -370,8 +370,8 @@ def preservation_findings(run, kernel, errors, limit) -> list[Finding]:
             check=True,
         ),
         tested(
-            f"{KERNELS[kernel]}: with {BITS:,} bits the error of {weak} is larger than that of BE-AHK (both norms; the text of the paper does "
-            "not mention KLSH here)",
+            f"{KERNELS[kernel]}: with {BITS:,} bits the error of {weak} is larger than that of BE-AHK (both norms; the text of the paper "
+            "does not mention KLSH here)",
             f"{listed(both_norms(errors, kernel, weak))} against {listed(ahk)}",
             list(zip(both_norms(errors, kernel, weak), ahk)),
             check=True,
