@@ -827,7 +827,8 @@ def bilinear_multiplications(d, h) -> int:
     "Time and memory of encoding, by number of bits",
     "Bilinear projections take far less time and memory than a single one; m = 5 is much faster than m = 10.",
     "16 vectors of the set of Figure 6, whose values matter to neither time nor memory. A single projection is timed with 1,600 bits, and "
-    "the time is multiplied for more bits. The paper leaves out its time at 62,500 bits, for lack of memory. [bilinear.md](bilinear.md) has times on another processor.",
+    "the time is multiplied for more bits. The paper leaves out its time at 62,500 bits, for lack of memory. [bilinear.md](bilinear.md) "
+    "has times on another processor.",
 )
 def time_and_memory(run: Run) -> Outcome:
     x = whole_images(run).queries[:16]
