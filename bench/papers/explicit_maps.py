@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from experiments import Outcome, Run, experiment
 from findings import Finding, computed, tested, text
+from jiang_que_kulis_2015 import KERNELS as NAMES
 from kim_choi_additive import angle, spread
 from measures import hamming
 from vectors import normalised
@@ -17,6 +18,10 @@ SMOOTH = ("chi2", "js")
 KERNELS = (*SMOOTH, "intersection")
 ORDERS = (1, 2, 4, 8, 16, 32, 64)
 FLOAT32 = 1e-6  # smaller errors, absolute or relative, are rounding
+
+
+def in_words(kernel: str) -> str:
+    return NAMES.get(kernel, kernel)
 
 
 def mapped(kernel: str, order: int, x) -> np.ndarray:
@@ -53,7 +58,7 @@ def squared_norms(keys="") -> dict[str, dict[int, float]]:
     "003-corollaries",
     "Corollaries 1 and 2: length and error of the explicit map, by order",
     "The map's length is at most 1 for any period above 2π, and the same for all histograms. Maps of O(d log² 1/δ) dimensions "
-    "approximate smooth kernels (chi2, JS) to δ. For kernels that are not smooth (intersection), the dimension grows as a power of 1/δ "
+    "approximate smooth kernels (χ², JS) to δ. For kernels that are not smooth (intersection), the dimension grows as a power of 1/δ "
     "(footnote 1).",
     "300 random histograms of 20 components, default periods, orders from 1 to 64, 20 repeats. Errors below 0.000001 are left "
     "out, because the maps are float32.",
@@ -89,7 +94,7 @@ def length_findings(x) -> list[Finding]:
     return [
         computed(
             "Corollary 1: ‖Ψ(x)‖² ≤ 1 for any period above 2π",
-            "period 7: " + ", ".join(f"{kernel} {value:.3f}" for kernel, value in longest.items()),
+            "period 7: " + ", ".join(f"{in_words(kernel)} {value:.3f}" for kernel, value in longest.items()),
             max(longest.values()) <= 1,
             "the proof bounds a sum by an integral that is smaller than the sum",
             for_any_data=True,
@@ -97,14 +102,14 @@ def length_findings(x) -> list[Finding]:
         ),
         computed(
             "‖Ψ(x)‖² ≤ 1 with the default periods",
-            ", ".join(f"{kernel} {min(of.values()):.3f} to {max(of.values()):.6f}" for kernel, of in default.items()),
+            ", ".join(f"{in_words(kernel)} {min(of.values()):.3f} to {max(of.values()):.6f}" for kernel, of in default.items()),
             max(value for of in default.values() for value in of.values()) <= 1 + 1e-6,
             check=True,
         ),
         computed(
             "The length of the map is the same regardless of the input vector",
             f"largest difference between {2 * len(x)} histograms, half of them with 1 to {x.shape[1]} components above 0, as a part of "
-            "‖Ψ(x)‖²: " + ", ".join(f"{kernel} {value:.0e}" for kernel, value in spreads.items()),
+            "‖Ψ(x)‖²: " + ", ".join(f"{in_words(kernel)} {value:.0e}" for kernel, value in spreads.items()),
             max(spreads.values()) < FLOAT32,
             basis="counted",
             for_any_data=True,
@@ -126,7 +131,7 @@ def growth_findings(errors) -> list[Finding]:
         return order / np.log(errors[kernel, order]) ** 2
 
     def listed(kernel, orders):
-        return f"{kernel} " + ", ".join(f"{needed(kernel, order).mean():.3f}" for order in orders)
+        return f"{in_words(kernel)} " + ", ".join(f"{needed(kernel, order).mean():.3f}" for order in orders)
 
     few = (1, 2, 4, 8, 16)  # beyond these the error of the smooth kernels is rounding
     smooth = {kernel: exponents(kernel, few) for kernel in SMOOTH}
@@ -138,7 +143,7 @@ def growth_findings(errors) -> list[Finding]:
             f"m / log²(1/δ) at orders {', '.join(map(str, few))}: "
             + "; ".join(listed(kernel, few) for kernel in SMOOTH)
             + "; exponent between these orders: "
-            + "; ".join(f"{kernel} {', '.join(text(e) for e in of)}" for kernel, of in smooth.items()),
+            + "; ".join(f"{in_words(kernel)} {', '.join(text(e) for e in of)}" for kernel, of in smooth.items()),
             [pair for of in smooth.values() for pair in zip(of, of[1:])]
             + [(needed(kernel, few[-2]), needed(kernel, few[-1])) for kernel in SMOOTH],
             for_any_data=True,
