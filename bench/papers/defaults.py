@@ -49,7 +49,7 @@ def outcome(measured: list[Pairs], notes=()) -> Outcome:
     "takes it from the queries. Mean precision over queries and levels of recall, five repeats.",
 )
 def of_sik(run: Run) -> Outcome:
-    measured, notes = [], []
+    measured, learned, structured_only = [], [], []
     for data in (run.descriptors(), run.images()):
         for bits in run.choose(full=(128, 512), quick=(128,)):
             values, gammas = [], []
@@ -66,11 +66,12 @@ def of_sik(run: Run) -> Outcome:
                 f"mean precision, {data.name}, {bits} bits", f"SIK{bits}(gaussian,gamma=1,proj=dense)", f"SIK{bits}(gaussian)",
                 np.transpose([paper, ours]),
             ))  # fmt: skip
-            notes.append(
-                f"{data.name}, {bits} bits: the learned γ is {text(gammas)}; with γ = 1, which leaves only the structured "
-                f"projections, the difference is {interval(of_gamma_1, paper)}."
-            )
-    return outcome(measured, notes)
+            structured_only.append(f"{interval(of_gamma_1, paper)} ({data.name}, {bits} bits)")
+        learned.append(f"{text(gammas)} ({data.name})")
+    return outcome(measured, [
+        f"The learned γ is {' and '.join(learned)}.",
+        f"If the default takes γ = 1, only the projections differ, and the differences are {', '.join(structured_only)}.",
+    ])  # fmt: skip
 
 
 def precision(distances, true) -> float:
