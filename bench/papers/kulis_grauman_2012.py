@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import vectors
 from experiments import Outcome, Run, experiment, named
-from findings import Finding, cannot_be_tried, computed, mean_and_deviation, tested, text, unchanged
+from findings import Finding, agrees, cannot_be_tried, computed, interval, mean_and_deviation, tested, text, unchanged
 from measures import hamming
 from scipy.ndimage import affine_transform
 from scipy.stats import anderson
@@ -253,53 +253,27 @@ def parameters(run: Run) -> Outcome:
     results = {"eps": sweep(tasks, 1, "eps", values["eps"])}
     at_defaults = results["eps"][:, values["eps"].index(DEFAULTS["eps"])]
     results |= {key: sweep(tasks, 1, key, values[key], at_defaults) for key in "btp"}
-    control = {p: by_landmarks(t, p, run.repeats) for p in (values["p"][0], values["p"][-1])}
     figure, axes = plt.subplots(2, 2, figsize=(9, 7), sharey=True, layout="constrained")
     for axis, (key, r) in zip(axes.flat, results.items()):
         plot_sweep(axis, key, values[key], r, linear)
     label_shares(axes[0, 0], values["eps"], results["eps"])
     axes[0, 0].legend()
     rows = [row for key, r in results.items() for row in sweep_rows(key, values[key], r)]
-    return Outcome(parameter_findings(t, values, results, linear, control), rows, figure)
+    return Outcome(parameter_findings(t, values, results, linear), rows, figure)
 
 
-def share_at(distances, lists: int, seed: int) -> float:
-    """The share examined if the codes have these distances to the query, and it is random which bits differ."""
-    flips = np.argsort(np.random.default_rng(seed).random((len(distances), BITS)), axis=1) < distances[:, None]
-    index = index_binary_factory(BITS, f"BPerm(M={lists},B=0,seed={seed})")
-    index.add(np.packbits(flips, axis=1, bitorder="little"))
-    return float(np.mean(index.search(np.zeros((1, BITS // 8), np.uint8), len(distances))[1] >= 0))
-
-
-def by_landmarks(t: Task, p: int, repeats: int) -> np.ndarray:
-    """Repeats x 3: the deviation of a query's Hamming distances; for one query the share examined, and that of `share_at`."""
-    lists, out = t.lists(DEFAULTS["eps"]), []
-    for i in range(repeats):
-        h = klsh(t.kernel, t.gamma, t.base.features, 1 + i, p=p)
-        distances = hamming(h.encode(t.queries.features), h.encode(t.base.features))
-        seen = examined(h, t.base.features, t.queries.features[i : i + 1], M=lists, B=0, seed=1 + i)
-        out.append((distances.std(axis=1).mean(), seen.mean(), share_at(distances[i], lists, 1 + i)))
-    return np.array(out)
-
-
-def parameter_findings(t: Task, values, results, linear: float, control) -> list[Finding]:
-    """`control`: what `by_landmarks` finds, by p."""
+def parameter_findings(t: Task, values, results, linear: float) -> list[Finding]:
     n = len(t.base.labels)
     by_eps = {eps: results["eps"][:, i] for i, eps in enumerate(values["eps"])}
     spread = {key: np.ptp(r[:, :, 0], axis=1) for key, r in results.items()}  # of accuracy, by repeat
     percent = {key: 100 * results[key][:, :, 1] for key in "tp"}  # examined
     entries = {eps: 2 * t.lists(eps) for eps in EPS_WITH_SHARES}
-    deviation, real, random = np.transpose([control[p].mean(axis=0) for p in (values["p"][0], values["p"][-1])])
     images = percent["p"].mean(axis=0) * n / 100
-
-    fewest, most_landmarks = values["p"][0], values["p"][-1]
     reasons = {
         "t": "",
-        "p": f"the 2M = {entries[0.5]:,} entries nearest to a query are of {images[0]:,.0f} different images with p = {fewest}, and of "
-        f"{images[-1]:,.0f} with p = {most_landmarks}. With more landmarks Hamming distances vary less (standard deviation "
-        f"{deviation[0]:.1f} and {deviation[1]:.1f} bits), so fewer images are near in several lists. For one query in each run, the share "
-        f"is {100 * real[0]:.1f} and {100 * real[1]:.1f} %; random codes at the same distances have {100 * random[0]:.1f} and "
-        f"{100 * random[1]:.1f} %",
+        "p": f"the 2M = {entries[0.5]:,} entries nearest to a query are of {images[0]:,.0f} different images with p = {values['p'][0]}, and "
+        f"of {images[-1]:,.0f} with p = {values['p'][-1]}. With more landmarks Hamming distances vary less, so fewer images are near in "
+        "several lists (005-landmarks)",
     }
 
     def loses_less(eps, most, paper):
@@ -339,6 +313,71 @@ def parameter_findings(t: Task, values, results, linear: float, control) -> list
             for key, because in reasons.items()
         ),
     ]
+
+
+def share_at(distances, lists: int, seed: int) -> float:
+    """The share examined if the codes have these distances to the query, and it is random which bits differ."""
+    flips = np.argsort(np.random.default_rng(seed).random((len(distances), BITS)), axis=1) < distances[:, None]
+    index = index_binary_factory(BITS, f"BPerm(M={lists},B=0,seed={seed})")
+    index.add(np.packbits(flips, axis=1, bitorder="little"))
+    return float(np.mean(index.search(np.zeros((1, BITS // 8), np.uint8), len(distances))[1] >= 0))
+
+
+def by_landmarks(t: Task, p: int, repeats: int) -> np.ndarray:
+    """Three x repeats: the deviation of a query's Hamming distances; for one query the share examined, and that of `share_at`."""
+    lists, out = t.lists(DEFAULTS["eps"]), []
+    for i in range(repeats):
+        h = klsh(t.kernel, t.gamma, t.base.features, 1 + i, p=p)
+        distances = hamming(h.encode(t.queries.features), h.encode(t.base.features))
+        seen = examined(h, t.base.features, t.queries.features[i : i + 1], M=lists, B=0, seed=1 + i)
+        out.append((distances.std(axis=1).mean(), seen.mean(), share_at(distances[i], lists, 1 + i)))
+    return np.transpose(out)
+
+
+@experiment(
+    "005-landmarks",
+    "Why the share examined depends on the number of landmarks",
+    "The share of the database that is searched is uniform over p.",
+    "data of Figure 1, ε = 0.5, ten runs. The standard deviation of Hamming distances is a mean over 500 queries. The shares examined are "
+    "for one query, another one in each run. The random codes keep every Hamming distance to it, and it is random which bits differ.",
+    FOR_CALTECH,
+    repeats=10,
+)
+def landmarks(run: Run) -> Outcome:
+    t = recognition_task(run)
+    few, many = run.choose(full=(100, 500), quick=(100, 300))
+    found = {p: by_landmarks(t, p, run.repeats) for p in (few, many)}
+    rows = [
+        {"p": p, "repeat": i, "deviation": deviation, "share_examined": real, "share_of_random_codes": random}
+        for p, of in found.items()
+        for i, (deviation, real, random) in enumerate(of.T)
+    ]
+    (deviation_few, _, random_few), (deviation_many, _, random_many) = found.values()
+    findings = [
+        tested(
+            "with more landmarks, Hamming distances to a query vary less",
+            f"standard deviation {text(deviation_few)} bits with p = {few}, {text(deviation_many)} bits with p = {many}",
+            [(deviation_few, deviation_many)],
+            check=True,
+        ),
+        *(
+            agrees(
+                f"random codes at the same distances to the query have the same share examined (p = {p})",
+                f"{text(100 * real)} %, random codes {text(100 * random)} %, difference {interval(100 * real, 100 * random)}",
+                100 * (real - random),
+                0,
+                in_quick_runs=False,
+            )
+            for p, (_, real, random) in found.items()
+        ),
+        tested(
+            "and with more landmarks, a larger share of the random codes is examined, too",
+            f"{text(100 * random_few)} % with p = {few}, {text(100 * random_many)} % with p = {many}",
+            [(100 * random_many, 100 * random_few)],
+            check=True,
+        ),
+    ]
+    return Outcome(findings, rows)
 
 
 class Ball(NamedTuple):
@@ -866,7 +905,6 @@ def covers(run: Run) -> Outcome:
         for (way, k), c in curves.items() for r in x
     ]  # fmt: skip
     at50 = {key: c[:, 49] for key, c in curves.items()}
-
     examined_here = 100 * np.mean([s.share for s in searches(run)])
 
     def covered(claim, k, share):
