@@ -571,7 +571,7 @@ def patches(run: Run) -> Outcome:
         for keys in (lists, more)
     )
     small = recognition_task(run)
-    shares_of_small = np.array([small.hashed(1 + repeat, 1, **more)[1] for repeat in range(run.repeats)])
+    shares_of_small = np.array([small.hashed(seed, 1, **more)[1] for seed in range(1, 11)])  # as in Figure 1
     larger = {f"{len(b):,} views, {name}": searched_more[name][2] for name, (b, _, _) in spaces.items()}
     figure, axis = plt.subplots(figsize=(6, 4.5), layout="constrained")
     x = np.arange(1, retrieved + 1)
@@ -588,11 +588,12 @@ def patches(run: Run) -> Outcome:
         for name, (linear, hashed, _) in curves.items() for r in x
     ]  # fmt: skip
     findings = patch_findings(curves, searched_more, retrieved)
-    findings.append(tested(
+    findings.append(computed(
         "Of sets much larger than Caltech-101, a lower percentage is searched (at the same ε)",
         f"at ε = {more['eps']}, {text(100 * shares_of_small)} % of the {len(small.base.labels):,} images of 005-fig1; "
         + "; ".join(f"{text(100 * share)} % of {name}" for name, share in larger.items()),
-        [(shares_of_small, share) for share in larger.values()],
+        all(share.mean() < shares_of_small.mean() for share in larger.values()),
+        basis="means, without a test",
     ))  # fmt: skip
     return Outcome(findings, rows, figure)
 
