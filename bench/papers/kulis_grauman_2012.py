@@ -295,8 +295,8 @@ def parameter_findings(t: Task, values, results, linear: float) -> list[Finding]
         ),
         tested(
             "ε influences accuracy more than bits, t and p do",
-            "between the best and the worst value, which depends on the range: "
-            + ", ".join(f"{SYMBOLS[key]} from {values[key][0]} to {values[key][-1]} {text(s)}" for key, s in spread.items()),
+            "difference in accuracy between the best and the worst value, which depends on the range: "
+            + ", ".join(f"{SYMBOLS[key]} ({values[key][0]} to {values[key][-1]}) {text(s)}" for key, s in spread.items()),
             [(spread["eps"], spread[key]) for key in "btp"],
             in_quick_runs=False,
         ),
