@@ -271,8 +271,8 @@ def parameter_findings(t: Task, values, results, linear: float) -> list[Finding]
     images = percent["p"].mean(axis=0) * n / 100
     reasons = {
         "t": "",
-        "p": f"the 2M = {entries[0.5]:,} entries nearest to a query are of {images[0]:,.0f} different images with p = {values['p'][0]}, and "
-        f"of {images[-1]:,.0f} with p = {values['p'][-1]}. With more landmarks Hamming distances vary less, so fewer images are near in "
+        "p": f"the 2M = {entries[0.5]:,} entries nearest to a query are of {images[0]:,.0f} different images with p = {values['p'][0]}, "
+        f"and of {images[-1]:,.0f} with p = {values['p'][-1]}. With more landmarks Hamming distances vary less, so fewer images are near in "
         "several lists (005-landmarks)",
     }
 
@@ -916,8 +916,8 @@ def covers(run: Run) -> Outcome:
             f"{examined_here:.0f} % examined) {text(at['listed'])}",
             [(at["scanned"], share)],
             f"{BITS} bits order such near neighbours too coarsely: with a quarter of the learned γ, the share is "
-            f"{at['γ/4'].mean():.3f} at {BITS} bits and {at['γ/4, many bits'].mean():.3f} at {MANY_BITS:,} (the paper does not name γ; with the "
-            f"learned γ, it is {at['many bits'].mean():.3f} at {MANY_BITS:,} bits). More images make it harder: it is "
+            f"{at['γ/4'].mean():.3f} at {BITS} bits and {at['γ/4, many bits'].mean():.3f} at {MANY_BITS:,} (the paper does not name γ; "
+            f"with the learned γ, it is {at['many bits'].mean():.3f} at {MANY_BITS:,} bits). More images make it harder: it is "
             f"{at['few images'].mean():.3f} with {SMALL_SET:,} images",
             in_quick_runs=False,
         )

@@ -187,8 +187,8 @@ def seconds_of(run: Run, repeat: int, lists: int, B: int) -> dict[str, float]:
     "005-time",
     "Time of a query, by parts, and of a linear scan",
     "80 million images: a query takes 0.57 s (hash key 0.001 s, sorted lists 0.13 s, ranking of the examined images 0.44 s), "
-    "and a linear scan takes 45 s. Most of the time of a query is spent on ranking, which is so “in general in our experience”. A scan of the "
-    "codes by Hamming distance retrieves neighbours “in just a few seconds”.",
+    "and a linear scan takes 45 s. Most of the time of a query is spent on ranking, which is so “in general in our experience”. A scan "
+    "of the codes by Hamming distance retrieves neighbours “in just a few seconds”.",
     "a Gaussian kernel on edge histograms. There are 130 lists, as in the paper. B = 2, as in 005-fig5, examines about the paper's share of "
     "the images. The paper has B = 100, which examines a quarter of so few images. Our search of the lists also orders these by Hamming "
     "distance. One thread, five repeats with other hashes and queries.",
@@ -230,15 +230,16 @@ def time_findings(found, lists: int) -> list[Finding]:
     )
     return [
         tested(
-            f"A query that examines the paper's share of the images (B = {FEW_IMAGES}) takes less time than a linear scan (the paper: 0.57 s "
-            "against 45 s, a factor of 79)",
-            f"the scan takes {text(times_as_long[FEW_IMAGES])} times as long; with the paper's B = {PAPERS_B}, which examines a quarter of so "
-            f"few images, a query takes {text(query[PAPERS_B] / many[SCAN])} times as long as the scan",
+            f"A query that examines the paper's share of the images (B = {FEW_IMAGES}) takes less time than a linear scan (the paper: "
+            "0.57 s against 45 s, a factor of 79)",
+            f"the scan takes {text(times_as_long[FEW_IMAGES])} times as long; with the paper's B = {PAPERS_B}, which examines a quarter "
+            f"of so few images, a query takes {text(query[PAPERS_B] / many[SCAN])} times as long as the scan",
             [(times_as_long[FEW_IMAGES], 1)],
             in_quick_runs=False,
         ),
         tested(
-            "A scan of the codes, with the hash key, takes less time than a linear scan by the kernel (the paper: a few seconds against 45 s)",
+            "A scan of the codes, with the hash key, takes less time than a linear scan by the kernel (the paper: a few seconds against "
+            "45 s)",
             f"{1000 * codes.mean():.3f} ms against {1000 * few[SCAN].mean():.3f} ms",
             [(few[SCAN] / codes, 1)],
             in_quick_runs=False,
