@@ -375,6 +375,7 @@ def landmarks(run: Run) -> Outcome:
             f"{text(100 * random_few)} % with p = {few}, {text(100 * random_many)} % with p = {many}",
             [(100 * random_many, 100 * random_few)],
             check=True,
+            in_quick_runs=False,
         ),
     ]
     return Outcome(findings, rows)
