@@ -553,9 +553,10 @@ Curves = dict[tuple[str, int], list[np.ndarray]]  # by scheme and number of bits
 def queries_note(searches: list[tuple[int, int]]) -> str:
     """`searches`: for each repeat, the queries left out and those without neighbours."""
     many, none = np.mean(searches, axis=0)
+    have = "has" if round(none) == 1 else "have"
     return (
         f"Of 300 queries, {many:.0f} have more than {MAX_TRUE_NEIGHBOURS:,} true neighbours and are left out, as in the paper; "
-        f"{none:.0f} have none (means of {len(searches)} repeats)."
+        f"{none:.0f} {have} none (means of {len(searches)} repeats)."
     )
 
 

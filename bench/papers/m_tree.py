@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from experiments import Outcome, Run, experiment
 from findings import Finding, computed, mean_and_deviation, tested, text
-from kulis_grauman_2012 import FOR_CALTECH, Images, recognition_task, trained
+from kulis_grauman_2012 import FOR_CALTECH, Images, kernel_distances, recognition_task, trained
 
 CAPACITY = 20  # entries of a node: a page of 4 KB holds about as many histograms of 200 words as bytes
 
@@ -156,9 +156,7 @@ def insertion(run: Run) -> Outcome:
     t = recognition_task(run)
     queries = t._replace(queries=Images(*(part[:100] for part in t.queries)), order=t.order[:100])
     kernel = trained(t.kernel, t.base.features)
-    distances, to_queries = (
-        np.sqrt(np.maximum(2 - 2 * kernel.gram(x, t.base.features), 0)) for x in (t.base.features, queries.queries.features)
-    )
+    distances, to_queries = (kernel_distances(kernel.gram(x, t.base.features)) for x in (t.base.features, queries.queries.features))
     rows = [
         {"variant": name, "repeat": repeat, **counted(MTree(distances, rng=run.rng(repeat), **keys), to_queries, queries)}
         for name, keys in VARIANTS.items()

@@ -62,7 +62,7 @@ level {level}. Each row has its own test, so about one row in a hundred can be w
 And in each row:
 
 - If a paper names no number, only the order is tested: "much less" is tested as "less". The size of the difference stands beside
-  it. No statement of a paper is judged by a bound of our own.
+  it. If a paper uses words such as “nearly” or “typically”, the row says which order stands for them.
 - **±** is the standard deviation of a repeat. **[a, b]** is the interval of a mean difference, at {level} to each side.
 - **data** names a stand-in if the paper's data are not available here. Such a row shows that the statement carries over to other
   data, or that it does not. It cannot refute the paper's own figure. **any data** stands beside theory, which the paper states for all

@@ -18,7 +18,7 @@ stats = pytest.importorskip("scipy.stats")
 metrics = pytest.importorskip("sklearn.metrics")
 
 FOLDER = ROOT / "bench" / "papers"
-NAMES = ("findings", "measures", "vectors", "kim_choi_bilinear", "m_tree", "sorted_lists", "reproduce")
+NAMES = ("findings", "measures", "vectors", "kim_choi_bilinear", "kulis_grauman_2012", "m_tree", "sorted_lists", "reproduce")
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +158,9 @@ def test_theory_has_no_stand_ins_and_checks_are_not_statements(papers):
 def test_equality_can_be_refuted_and_a_check_can_pass(papers):
     findings = papers.findings
     values = np.array([1.0, 1.1, 0.9, 1.05, 0.95])
-    assert verdicts([findings.unchanged("", "", [(values, 1)]), findings.unchanged("", "", [(values + 1, 1)])]) == \
-        ["undecided", "does not hold"]
+    equal, refuted = (findings.unchanged("", "", [(v, 1)], "of the data", " %") for v in (values, values + 1))
+    assert verdicts([equal, refuted]) == ["undecided", "does not hold"]
+    assert re.search(r"refute equality but not show it.* difference of \S+ % ", equal.because) and refuted.because == "of the data"
     assert verdicts([findings.agrees("", "", values, 1), findings.agrees("", "", values, 2)]) == ["holds", "does not hold"]
 
 
@@ -229,6 +230,12 @@ def test_the_m_tree_finds_the_nearest_and_its_balls_hold_their_objects(papers):
             assert row[found.nearest] == row.min()
             assert found.distances < entries / 2  # in three dimensions balls exclude a lot
             assert found.objects <= min(found.distances, len(x))
+
+
+def test_true_pairs_among_the_nearest(papers):
+    share = papers.kulis_grauman_2012.share_of_nearest
+    distances, true = np.array([[0, 1, 1, 5]]), np.array([[True, True, False, False]])
+    np.testing.assert_allclose([share(distances, true, n) for n in range(5)], [np.nan, 1, 1.5 / 2, 2 / 3, 1 / 2])
 
 
 def test_planted_codes_are_at_their_distances(papers):
