@@ -22,14 +22,14 @@ DEFAULTS = """## The papers' form and the library's defaults
 
 A factory string such as `SIK128(gaussian)` gives the library's defaults. Settings in the parentheses, such as `proj=dense`, give the
 paper's form of a scheme instead; the verdicts below are on these forms. This table has both, with the same data and seeds. The
-difference is ours less the paper's, and has its interval at {level} to each side.
+difference is ours minus the paper's. Its mean is above the lower limit with a confidence of {level}, and below the upper limit, too.
 
 | experiment | measure | the paper's form | ours | paper | ours | difference |
 |---|---|---|---|---|---|---|
 """
 
-SUMMARY = """The table counts the papers' statements by verdict. Theorems and lemmas count as statements. The counts in brackets are of
-statements tried on a stand-in, that is, on other data than the paper's. A statement that was tried on two sets, or with two averages of
+SUMMARY = """The table counts the papers' statements by verdict. Theorems and lemmas count as statements. In brackets stands how many of
+them were tried on a stand-in, that is, on other data than the paper's. A statement that was tried on two sets, or with two averages of
 precision, counts for each. [Notes on the papers](notes-on-the-papers.md) explains the errors that we found in the papers.
 """
 
@@ -63,7 +63,7 @@ And in each row:
 
 - If a paper names no number, only the order is tested: "much less" is tested as "less". The size of the difference stands beside
   it. If a paper uses words such as “nearly” or “typically”, the row says which order stands for them.
-- **±** is the standard deviation of a repeat. **[a, b]** is the interval of a mean difference, at {level} to each side.
+- **±** is the standard deviation of a repeat. **[a, b]** are the limits of a mean difference, each with a confidence of {level}.
 - **data** names a stand-in if the paper's data are not available here. Such a row shows that the statement carries over to other
   data, or that it does not. It cannot refute the paper's own figure. **any data** stands beside theory, which the paper states for all
   data; we try it on some.
