@@ -458,8 +458,8 @@ def real_descriptors(run: Run) -> Outcome:
         h = spectral(data.d, 128, seed=1)
         h.train(real(run, 0, data).base)
         cause = (
-            f"spectral hashing can use many principal directions here ({h.projection.d_out} for 128 bits in the first repeat), so that it "
-            f"needs high frequencies, and gets worse, only for longer codes; on the first {COMPONENTS} principal components the statement "
+            f"spectral hashing can use many principal directions here ({h.projection.d_out} for 128 bits in the first repeat). So only "
+            f"longer codes need high frequencies, which make it worse. On the first {COMPONENTS} principal components the statement "
             "holds (see the check)"
         )
         of_set, checks = with_control(of_set, of_control, cause)
