@@ -153,11 +153,18 @@ def unequal(pairs) -> bool:
     return any(clearly_above(sign * differences(a, b), level=divided) for a, b in pairs for sign in (1, -1))
 
 
-def unchanged(claim: str, here: str, pairs, because: str = "", **more) -> Finding:
-    """A paper's statement that the two of each pair are equal: repeats can refute it, but cannot show it."""
+def unchanged(claim: str, here: str, pairs, because: str = "", unit: str = "", **more) -> Finding:
+    """A paper's statement that the two of each pair are equal: repeats can refute it, but cannot show it.
+
+    `unit` follows the difference that the repeats would detect, such as " percentage points".
+    """
     if unequal(pairs):
         return Finding(claim, here, Verdict.FAILS, because, **more)
-    return undecided(claim, here, [differences(a, b) for a, b in pairs], **more)
+    size = max(detectable(differences(a, b)) for a, b in pairs)
+    because = (
+        f"repeats can refute equality but not show it; these would detect a difference of {size:.2g}{unit} with a probability of {POWER}"
+    )
+    return Finding(claim, here, Verdict.UNDECIDED, because, **more)
 
 
 def agrees(claim: str, here: str, values, expected: float, **more) -> Finding:

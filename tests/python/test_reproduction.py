@@ -158,8 +158,9 @@ def test_theory_has_no_stand_ins_and_checks_are_not_statements(papers):
 def test_equality_can_be_refuted_and_a_check_can_pass(papers):
     findings = papers.findings
     values = np.array([1.0, 1.1, 0.9, 1.05, 0.95])
-    assert verdicts([findings.unchanged("", "", [(values, 1)]), findings.unchanged("", "", [(values + 1, 1)])]) == \
-        ["undecided", "does not hold"]
+    equal, refuted = (findings.unchanged("", "", [(v, 1)], "of the data", " %") for v in (values, values + 1))
+    assert verdicts([equal, refuted]) == ["undecided", "does not hold"]
+    assert re.search(r"refute equality but not show it.* difference of \S+ % ", equal.because) and refuted.because == "of the data"
     assert verdicts([findings.agrees("", "", values, 1), findings.agrees("", "", values, 2)]) == ["holds", "does not hold"]
 
 
