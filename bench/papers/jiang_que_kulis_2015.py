@@ -444,7 +444,6 @@ def gaussian_findings(run: Run, on: str, here: str, results, plain) -> list[Find
             ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()),
             steps_up(angles),
             check=True,
-            in_quick_runs=False,
         ),
         cannot_be_tried(
             f"{on}recall is unacceptable even at rank {largest}",
