@@ -203,7 +203,7 @@ def landmark_findings(found, counts) -> list[Finding]:
             in_quick_runs=False,
         ),
         tested(
-            f"Plain KLSH loses recall with many landmarks: {many:,} find less than the best number (not in the paper)",
+            f"Plain KLSH loses recall with many landmarks: {many:,} are worse than the best number (not in the paper)",
             ", ".join(f"{p}: {text(v)}" for p, v in plain.items()),
             [(at_chosen(plain, best_of_others(plain)), plain[many])],
             check=True,
