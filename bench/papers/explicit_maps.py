@@ -101,7 +101,7 @@ def length_findings(x) -> list[Finding]:
             in_quick_runs=False,
         ),
         computed(
-            "‖Ψ(x)‖² ≤ 1 with the default periods",
+            "‖Ψ(x)‖² ≤ 1 + 10⁻⁶ with the default periods",
             ", ".join(f"{in_words(kernel)} {min(of.values()):.3f} to {max(of.values()):.6f}" for kernel, of in default.items()),
             max(value for of in default.values() for value in of.values()) <= 1 + 1e-6,
             check=True,

@@ -124,7 +124,8 @@ def best_by_bits(name: str, form: str, of, all_bits) -> Finding:
             f"{name}: the best rank does not depend on the number of bits",
             measured,
             [few, many],
-            "few bits estimate angles too coarsely for many components; with exact angles the full rank is best (002-fig1)",
+            "few bits estimate angles too coarsely for many components (002-fig1 shows for the intersection kernel that the full rank is "
+            "best with exact angles)",
             in_quick_runs=False,
         )
     return tested(

@@ -29,8 +29,8 @@ difference is ours minus the paper's. Its mean is above the lower limit with a c
 """
 
 SUMMARY = """The table counts the papers' statements by verdict. Theorems and lemmas count as statements. In brackets stands how many of
-them were tried on a stand-in, that is, on other data than the paper's. A statement that was tried on two sets, or with two averages of
-precision, counts for each. [Notes on the papers](notes-on-the-papers.md) explains the errors that we found in the papers.
+them were tried on a stand-in, that is, on other data than the paper's. A statement that was tried on two sets, or with two kernels,
+bandwidths or averages of precision, counts for each. [Notes on the papers](notes-on-the-papers.md) explains the errors that we found in the papers.
 """
 
 METHOD = """
@@ -69,7 +69,8 @@ And in each row:
   data; we try it on some.
 - **no test needed**: the numbers are computed, and no chance is involved. **counted**: the row counts points, pairs or vectors that were
   drawn once. Each is computed exactly, but another draw has other ones. **bound**: a theorem bounds the deviation.
-- **Check:** the row is not a statement of the paper. It tests the setting, the arithmetic or the library.
+- **Check:** the row is not a statement of the paper. It tests the setting, the arithmetic or the library. A check that a value is equal
+  to another one holds unless a two-sided test refutes it.
 - **K** stands for a kernel value, and **k_g** for that of the Gaussian kernel. Strings call the χ² kernel **chi2**.
 - Precision at a level of recall is either **pooled over all pairs** or the **mean over queries**. The papers do not say which they
   took, so both are given. To pool, all pairs of a query and a vector make one ranking by distance, as in the toolkits that came

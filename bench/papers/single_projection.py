@@ -59,7 +59,8 @@ def available() -> int:
     "projection with 62,500 bits, for lack of memory.)",
     "16 random 250 x 256 matrices, whose values matter to neither time nor memory. Each hash is made in a process of its own; "
     "memory is by how much the largest resident size of this process grows. A single projection is not made if it would take more "
-    "than 60 % of the available memory. Three repeats.",
+    "than 60 % of the available memory. Bilinear projections have m = 5. A growth of a few MB is inexact, since the process uses memory "
+    "again that it has used before (004-fig7 computes the size of the projections). Three repeats.",
     repeats=3,
 )
 def measured_memory(run: Run) -> Outcome:
