@@ -218,9 +218,10 @@ class OnCluster:
             # Dask raises it for what a lost worker has held
             if repeats and any(isinstance(e, KeyError) for _, e in failures):
                 return self.run(method, given, own, parameters, removed, False)
-            # the same error from all shards has another cause, e.g. a query
-            if not failures or len(failures) == len(futures) and len(
-                    {repr(error) for _, error in failures}) == 1:
+            are_shards_made = all(s.status != "error" for s in self.shards)
+            # the same error from all calls has another cause, e.g. a query
+            if not failures or are_shards_made and len(failures) == len(
+                    futures) and len({repr(e) for _, e in failures}) == 1:
                 raise
             raise failed(failures) from None
         found = dict(zip(futures, results))

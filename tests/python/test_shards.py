@@ -1214,9 +1214,11 @@ def test_a_folder_that_is_away_for_a_while(doomed, folder):
         np.testing.assert_array_equal(found, e)
 
 
-def test_chunks_that_are_away_for_a_while(doomed, tmp_path):
+@pytest.mark.parametrize("lost", ["some", "all"])
+def test_chunks_that_are_away_for_a_while(doomed, tmp_path, lost):
     import dask
     import dask.array
+    from dask.distributed import Future
     away = tmp_path / "away"
 
     def load(part, path):
@@ -1228,7 +1230,9 @@ def test_chunks_that_are_away_for_a_while(doomed, tmp_path):
     index = built(dask.array.concatenate(chunks), REFINED, doomed)
     expected = index.search(Q, 10)
     away.touch()
-    kill_workers(doomed, holding=index.place.shards[0])
+    if lost == "all":
+        doomed.cancel([Future(key, doomed) for key in list(doomed.futures)], force=True)
+    kill_workers(doomed, holding=index.place.shards[0] if lost == "some" else None)
     with pytest.raises(ShardError, match="away for a while"):
         index.search(Q, 10)
     away.unlink()
