@@ -105,16 +105,16 @@ def compared(measure: str, paper_form: str, our_form: str, pairs) -> Comparison:
 
 
 @cache
-def detectable_deviations(repeats: int) -> float:
+def detectable_deviations(repeats: int, level=LEVEL) -> float:
     """The difference, in standard deviations of a repeat, that the test detects with the probability POWER."""
-    critical = stats.t.ppf(LEVEL, repeats - 1)
+    critical = stats.t.ppf(level, repeats - 1)
     with np.errstate(divide="ignore"):  # SciPy warns on the way
         shift = optimize.brentq(lambda c: stats.nct.sf(critical, repeats - 1, c) - POWER, 1e-3, 10 * critical)
     return shift / np.sqrt(repeats)
 
 
-def detectable(d) -> float:
-    return detectable_deviations(len(d)) * float(d.std(ddof=1))
+def detectable(d, level=LEVEL) -> float:
+    return detectable_deviations(len(d), level) * float(d.std(ddof=1))
 
 
 # ---------------------------------------------------------------- verdicts
@@ -147,10 +147,15 @@ def undecided(claim: str, here: str, not_shown, **more) -> Finding:
     return Finding(claim, here, Verdict.UNDECIDED, because, **more)
 
 
-def unequal(pairs) -> bool:
-    """Whether a two-sided test shows a difference in any pair; the level is divided among the pairs."""
+def two_sided_test(pairs) -> tuple[bool, float]:
+    """Whether a two-sided test shows a difference in any pair, and the difference that it detects in each.
+
+    The level is divided among the pairs.
+    """
     divided = 1 - (1 - LEVEL) / (2 * len(pairs))
-    return any(clearly_above(sign * differences(a, b), level=divided) for a, b in pairs for sign in (1, -1))
+    all_differences = [differences(a, b) for a, b in pairs]
+    is_shown = any(clearly_above(sign * d, level=divided) for d in all_differences for sign in (1, -1))
+    return is_shown, max(detectable(d, divided) for d in all_differences)
 
 
 def unchanged(claim: str, here: str, pairs, because: str = "", unit: str = "", **more) -> Finding:
@@ -158,9 +163,9 @@ def unchanged(claim: str, here: str, pairs, because: str = "", unit: str = "", *
 
     `unit` follows the difference that the repeats would detect, such as " percentage points".
     """
-    if unequal(pairs):
+    differ, size = two_sided_test(pairs)
+    if differ:
         return Finding(claim, here, Verdict.FAILS, because, **more)
-    size = max(detectable(differences(a, b)) for a, b in pairs)
     because = (
         f"repeats can refute equality but not show it; these would detect a difference of {size:.2g}{unit} with a probability of {POWER}"
     )
@@ -169,9 +174,9 @@ def unchanged(claim: str, here: str, pairs, because: str = "", unit: str = "", *
 
 def agrees(claim: str, here: str, values, expected: float, **more) -> Finding:
     """A check against a known value: it holds unless the repeats differ from it. The power is given."""
-    size = detectable(differences(values, expected))
+    differ, size = two_sided_test([(values, expected)])
     here += f"; a difference of {size:.2g} would be detected with a probability of {POWER}"
-    verdict = Verdict.FAILS if unequal([(values, expected)]) else Verdict.HOLDS
+    verdict = Verdict.FAILS if differ else Verdict.HOLDS
     return Finding(claim, here, verdict, check=True, **more)
 
 

@@ -433,6 +433,10 @@ bool are_strings_before_training() {
     return are_before_training;
 }
 
+std::string text_of_given(const std::string& text) {
+    return are_before_training ? "gaussian(gamma=1)" : text;
+}
+
 bool shows_choices(const FieldVisitor& v) {
     return are_before_training && dynamic_cast<const Printer*>(&v);
 }

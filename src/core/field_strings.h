@@ -34,9 +34,9 @@ std::string object_to_string(const Base& object) {
 }
 
 /// While it exists, strings that this thread makes of objects are those from
-/// before training: `auto` replaces values that training has chosen. It is no
-/// error that given frequencies and the function of KFlat have no string; they
-/// are shown as `(frequencies)` and `KFlat(callback)`.
+/// before training: `auto` replaces values that training has chosen, and a
+/// kernel stands in for given frequencies and functions, which otherwise have
+/// no string.
 class StringsBeforeTraining {
    public:
     StringsBeforeTraining();
@@ -50,6 +50,10 @@ class StringsBeforeTraining {
 
 /// Whether a StringsBeforeTraining of this thread exists.
 bool are_strings_before_training();
+
+/// The text of an argument that strings do not have, or of the kernel that
+/// stands in for it before training.
+std::string text_of_given(const std::string& text);
 
 /// Whether a visitor makes a string from before training. It is then shown the
 /// parameters of a choice even if training has made the choice.

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "hashes/angle.h"
 #include "hashes/phase_bits.h"
 #include "projections/given_frequencies.h"
@@ -38,7 +39,8 @@ void FrequencyHash::restore() {
 }
 
 std::string FrequencyHash::description() const {
-    return "SIK" + std::to_string(nbits) + "(frequencies)";
+    return "SIK" + std::to_string(nbits) + "(" + text_of_given("frequencies") +
+            ")";
 }
 
 void FrequencyHash::check_vectors(

@@ -57,6 +57,17 @@ void check_ids_of_merge(
 /// would end the process.
 void check_no_blocks(const AnyIndex& index, const char* where);
 
+/// Calls f with an index and all its parts, in the order of its string.
+template <class F>
+void for_all_parts(const AnyIndex& index, F&& f) {
+    f(index);
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            for_all_parts(part.index, f);
+        }
+    }
+}
+
 /// Calls f with FAISS's inverted lists in an index.
 template <class F>
 void for_lists(const AnyIndex& index, F&& f) {

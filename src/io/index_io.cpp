@@ -61,17 +61,6 @@ using faiss::VectorTransform;
 template <class T>
 struct Kind;
 
-/// Calls f with an index and all indexes inside it.
-template <class F>
-void for_all_parts(const AnyIndex& index, F&& f) {
-    f(index);
-    for (const IndexPart& part : parts_of(index)) {
-        if (part.index) {
-            for_all_parts(part.index, f);
-        }
-    }
-}
-
 /// The lists of an index that are in a file, or null.
 const faiss::OnDiskInvertedLists* lists_in_file(const AnyIndex& index) {
     const faiss::InvertedLists* lists = nullptr;

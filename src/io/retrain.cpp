@@ -266,35 +266,16 @@ void add_all(const StoredVectors& vectors, Index& to) {
 
 // The new index.
 
-/// The string of an index before its training. Drawn frequencies and a kernel
-/// stand in for given ones, and for a CallbackKernel, which strings do not
-/// have.
+/// The string of an index before its training, with stand-ins for given
+/// frequencies and functions.
 std::string string_before_training(const Index& index) {
     const StringsBeforeTraining before;
-    std::string string;
     try {
-        string = index_string(index);
+        return index_string(index);
     } catch (const faiss::FaissException& e) {
         throw UnsupportedError(
                 "retrained: " + message_of(e) +
                 "; train a new index and add the vectors to it");
-    }
-    for (const std::string given : {"(frequencies", "(callback"}) {
-        for (size_t at; (at = string.find(given)) != std::string::npos;) {
-            string.replace(at, given.size(), "(gaussian(gamma=1)");
-        }
-    }
-    return string;
-}
-
-/// Calls f with an index and all its parts, in the order of its string.
-template <class F>
-void for_all(const AnyIndex& index, F&& f) {
-    f(index);
-    for (const IndexPart& part : parts_of(index)) {
-        if (part.index) {
-            for_all(part.index, f);
-        }
     }
 }
 
@@ -338,7 +319,7 @@ void take_frequencies(
 void take_given(const AnyIndex& from, const AnyIndex& to) {
     std::vector<const faiss::VectorTransform*> transforms;
     std::vector<const Kernel*> kernels; // of KFlat
-    for_all(from, [&](const AnyIndex& index) {
+    for_all_parts(from, [&](const AnyIndex& index) {
         const auto more = transforms_of(index);
         transforms.insert(transforms.end(), more.begin(), more.end());
         if (const auto* exact = index.as<IndexFlatKernel>()) {
@@ -347,7 +328,7 @@ void take_given(const AnyIndex& from, const AnyIndex& to) {
     });
     const auto* transform = transforms.data();
     auto kernel = kernels.begin();
-    for_all(to, [&](const AnyIndex& index) {
+    for_all_parts(to, [&](const AnyIndex& index) {
         take_frequencies(index, transform);
         transform += transforms_of(index).size();
         if (const auto* exact = index.as<IndexFlatKernel>()) {

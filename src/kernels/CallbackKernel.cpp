@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/field_strings.h"
 
 namespace faiss_ext {
 
@@ -99,7 +100,7 @@ void CallbackKernel::check_input(
 }
 
 std::string CallbackKernel::description() const {
-    return "callback";
+    return text_of_given("callback");
 }
 
 } // namespace faiss_ext

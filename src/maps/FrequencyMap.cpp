@@ -3,6 +3,7 @@
 
 #include "core/cache_sizes.h"
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "maps/fourier_features.h"
 #include "projections/given_frequencies.h"
 
@@ -28,7 +29,8 @@ void FrequencyMap::restore() {
 }
 
 std::string FrequencyMap::description() const {
-    return "RFF" + std::to_string(d_out) + "(frequencies)";
+    return "RFF" + std::to_string(d_out) + "(" + text_of_given("frequencies") +
+            ")";
 }
 
 idx_t FrequencyMap::rows_per_block(idx_t n) const {

@@ -148,6 +148,18 @@ def test_the_detectable_difference_is_detected_as_often_as_said(papers):
         assert detected.mean() == pytest.approx(findings.POWER, abs=4 * np.sqrt(0.09 / 4000))
 
 
+def test_a_two_sided_test_detects_a_difference_of_either_sign_as_often_as_said(papers):
+    findings = papers.findings
+    rng = np.random.default_rng(8)
+    noise = rng.normal(size=(1000, 20))
+    sizes = [findings.two_sided_test([(d, 0.0), (-d, 0.0)])[1] / d.std(ddof=1) for d in noise[:10]]
+    assert np.ptp(sizes) < 1e-9
+    for sign in (1, -1):
+        others = rng.normal(size=noise.shape)
+        shown = [findings.two_sided_test([(d + sign * sizes[0], 0.0), (e, 0.0)])[0] for d, e in zip(noise, others)]
+        assert np.mean(shown) == pytest.approx(findings.POWER, abs=4 * np.sqrt(0.09 / 1000))
+
+
 def test_theory_has_no_stand_ins_and_checks_are_not_statements(papers):
     report, finding = papers.reproduce.report, papers.findings.computed("", "", True)
     made = [finding._replace(stand_in="digits", **more) for more in ({}, {"for_any_data": True}, {"check": True})]
