@@ -26,7 +26,9 @@
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVFAdditiveQuantizerFastScan.h>
 #include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQFastScan.h>
 #include <faiss/IndexIVFPQR.h>
 #include <faiss/IndexPQFastScan.h>
 #include <faiss/IndexPreTransform.h>
@@ -40,6 +42,7 @@
 #include <faiss/impl/ProductQuantizer.h>
 #include <faiss/impl/ResidualQuantizer.h>
 #include <faiss/impl/io.h>
+#include <faiss/invlists/BlockInvertedLists.h>
 #include <faiss/invlists/OnDiskInvertedLists.h>
 #include <faiss/utils/random.h>
 
@@ -153,6 +156,15 @@ void end_class() {
 #define BINARY_FIELDS INDEX_FIELDS, code_size
 #define TRANSFORM_FIELDS d_in, d_out, is_trained
 
+template <class T>
+void write_fast_lists(const char* name) {
+    begin_class<T>(name, any);
+    FIELD_OF_SOME_VERSIONS(fine_quantizer)
+    FIELD_OF_SOME_VERSIONS(pq)
+    FIELD_OF_SOME_VERSIONS(aq)
+    end_class();
+}
+
 void write_indexes() {
     CLASS(IndexFlatL2, INDEX_FIELDS, code_size, codes)
     SIZED_CLASS(IndexHNSW, up_to<T>, INDEX_FIELDS, hnsw, own_fields, storage)
@@ -179,6 +191,9 @@ void write_indexes() {
             invlists,
             direct_map)
     SIZED_CLASS(IndexIVFPQR, any, k_factor)
+    write_fast_lists<faiss::IndexIVFPQFastScan>("IndexIVFPQFastScan");
+    write_fast_lists<faiss::IndexIVFResidualQuantizerFastScan>(
+            "IndexIVFResidualQuantizerFastScan");
     SIZED_CLASS(IndexPQFastScan, any, pq)
     SIZED_CLASS(IndexResidualQuantizerFastScan, any, aq)
 }
@@ -226,6 +241,7 @@ void write_parts() {
             ClusteringParameters, any, niter, nredo, max_points_per_centroid)
     CLASS(ArrayInvertedLists, nlist, code_size, codes, ids)
     CLASS(OnDiskInvertedLists, read_only)
+    SIZED_CLASS(BlockInvertedLists, any, nlist, block_size)
     CLASS(DirectMap, type, array)
     SIZED_CLASS(ProductQuantizer, any, centroids)
     SIZED_CLASS(ResidualQuantizer, any, codebooks)

@@ -6,8 +6,8 @@
 #   scripts/release.sh --faiss-checkouts DIR [--out FOLDER] [--draft]
 #
 #   --faiss-checkouts DIR   folder of checkouts of FAISS, one folder for each tag.
-#                           The newest patch of each minor version is used, from
-#                           1.14.2 on
+#                           The oldest patch of each minor version is used, from
+#                           1.14.2 on, because wheels also serve later patches
 #   --out FOLDER            folder for the results, which must be empty or new
 #                           (default: dist)
 #   --draft                 also if CHANGELOG.md says that the version is not
@@ -64,7 +64,7 @@ if ((!draft)) && [[ "$heading" == *"not released yet"* ]]; then
     fail "CHANGELOG.md says '$heading'. Put the date there, or use --draft"
 fi
 
-# folder_of[MINOR]: the checkout of its newest patch
+# folder_of[MINOR]: the checkout of its oldest patch
 declare -A folder_of=()
 while read -r faiss folder; do
     if is_at_least 1.14.2 "$faiss"; then
@@ -75,7 +75,7 @@ while read -r faiss folder; do
 done < <(
     for folder in "$checkouts"/*/; do
         [[ ! -r "$folder/faiss/Index.h" ]] || echo "$(header_version "$folder")" "$(cd "$folder" && pwd)"
-    done | sort -V
+    done | sort -rV
 )
 ((${#folder_of[@]} > 0)) ||
     fail "$checkouts has no folder with faiss/Index.h of FAISS 1.14.2 or newer"

@@ -546,6 +546,50 @@ TEST(IndexWithIds, ListsWithoutATable) {
     }
 }
 
+// FAISS takes a list for empty if the number of its vectors is a multiple of a
+// block's bytes, and would write behind it. PQ4x4fs has blocks of 64 bytes.
+TEST(IndexWithIds, ListsThatFAISSCannotAppendTo) {
+    if (faiss_version < 10704) {
+        GTEST_SKIP() << "this version of FAISS does not merge such lists";
+    }
+    const Floats x = normalized_histograms(n, d, 1);
+    for (const char* text :
+         {"HKM1(chi2),IVF1,PQ4x4fs",
+          "HKM1(chi2),IVF1,PQ4x4fs,Refine(KFlat(chi2))"}) {
+        SCOPED_TRACE(text);
+        const auto empty = index_factory(d, text);
+        empty->train(n, x.data());
+        const bool keeps_ids =
+                !dynamic_cast<const faiss::IndexRefine*>(empty.get());
+        for (const idx_t size : {63, 64, 65, 128}) {
+            const auto index = clone_index(empty.get());
+            const auto other = clone_index(empty.get());
+            const auto merge = [&] {
+                index->merge_from(*other, keeps_ids ? index->ntotal : 0);
+            };
+            index->add(size, x.data());
+            other->add(10, x.data() + size * d);
+            if (size % 64 == 0) {
+                const std::string why = "list 0 of IndexIVFPQFastScan has " +
+                        std::to_string(size) + " vectors, a multiple of 64";
+                EXPECT_THROW(merge(), UnsupportedError);
+                EXPECT_TRUE(throws(merge, why));
+                EXPECT_EQ(index->ntotal, size);
+                EXPECT_EQ(other->ntotal, 10);
+                index->add(1, x.data() + (size + 10) * d);
+            }
+            merge();
+            const auto all = clone_index(empty.get());
+            all->add(size, x.data());
+            if (size % 64 == 0) {
+                all->add(1, x.data() + (size + 10) * d);
+            }
+            all->add(10, x.data() + size * d);
+            expect_same(search(*index, x, 5), search(*all, x, 5));
+        }
+    }
+}
+
 // FAISS takes their ids for positions, and would end the process.
 TEST(IndexWithIds, IVFPQRTakesPositions) {
     const Floats x = normalized_histograms(n, d, 1);

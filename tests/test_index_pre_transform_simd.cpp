@@ -497,4 +497,44 @@ TEST(IndexPreTransformSIMD, EmptyIndexesGivePadding) {
     }
 }
 
+// FAISS does not restore the quantizer that decodes fast-scan lists, and gives
+// a clone that of the original.
+TEST(IndexPreTransformSIMD, FastScanListsThatCannotDecode) {
+    if (faiss_version < 11000) {
+        GTEST_SKIP() << "this version of FAISS decodes no such lists";
+    }
+    const int d = 16;
+    const idx_t n = 300;
+    const Floats x = normalized_histograms(n, d, 1);
+    for (const std::string lists : {"IVF4,PQ8x4fs", "IVF4,RQ4x4fs"}) {
+        SCOPED_TRACE(lists);
+        const auto index = index_factory(d, "HR," + lists);
+        index->train(n, x.data());
+        index->add(n, x.data());
+        Floats one(d), some(10 * d);
+        index->reconstruct(7, one.data());
+        index->reconstruct_n(3, 10, some.data());
+        EXPECT_EQ(one, rows(some, d, 4, 5));
+        faiss::VectorIOWriter writer;
+        write_index(index.get(), &writer);
+        faiss::VectorIOReader reader;
+        reader.data = writer.data;
+        const auto read = read_index(&reader);
+        const auto clone = clone_index(index.get());
+        for (faiss::Index* other : {read.get(), clone.get()}) {
+            const std::string why =
+                    "cannot decode its vectors after it was read from a file or cloned";
+            const Bytes codes(other->sa_code_size());
+            EXPECT_TRUE(
+                    throws([&] { other->reconstruct(7, one.data()); }, why));
+            EXPECT_TRUE(throws(
+                    [&] { other->reconstruct_n(3, 10, some.data()); }, why));
+            EXPECT_TRUE(throws(
+                    [&] { other->sa_decode(1, codes.data(), one.data()); },
+                    why));
+            expect_same(search(*other, x, 5), search(*index, x, 5));
+        }
+    }
+}
+
 } // namespace

@@ -7,7 +7,9 @@
 
 #include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexFlat.h>
+#include <faiss/IndexIVFAdditiveQuantizerFastScan.h>
 #include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQFastScan.h>
 #include <faiss/IndexIVFPQR.h>
 #include <faiss/impl/FaissException.h>
 #include <faiss/impl/ProductQuantizer.h>

@@ -11,9 +11,12 @@
 #if FAISS_VERSION_MAJOR > 1 || FAISS_VERSION_MINOR >= 10
 #define FAISS_EXT_OVERRIDE_1_10 override
 #define FAISS_EXT_HAS_ADD_SA_CODES 1
+/// Whether IndexIVFFastScan decodes vectors.
+#define FAISS_EXT_HAS_FINE_QUANTIZER 1
 #else
 #define FAISS_EXT_OVERRIDE_1_10
 #define FAISS_EXT_HAS_ADD_SA_CODES 0
+#define FAISS_EXT_HAS_FINE_QUANTIZER 0
 #endif
 
 /// Whether float indexes have search1 and search_subset.

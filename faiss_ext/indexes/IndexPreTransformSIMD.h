@@ -102,6 +102,8 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform, SparseInput {
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
+    void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
+
     void search_and_reconstruct(
             idx_t n,
             const float* x,

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include <faiss_ext/core/compat.h>
+
 /// The fields of FAISS's classes that a patch release of FAISS has moved. This
 /// library uses them only by `loaded`. X(class, field) names a class that
 /// Python can construct.
@@ -13,7 +15,17 @@
     X(IndexIVFFlat, direct_map)         \
     X(IndexIVFPQR, k_factor)            \
     X(IndexBinaryIVF, clustering_index) \
-    X(ProductQuantizer, centroids)
+    X(ProductQuantizer, centroids)      \
+    FAISS_EXT_DECODER_FIELDS(X)
+
+#if FAISS_EXT_HAS_FINE_QUANTIZER
+#define FAISS_EXT_DECODER_FIELDS(X)       \
+    X(IndexIVFPQFastScan, fine_quantizer) \
+    X(IndexIVFPQFastScan, pq)             \
+    X(IndexIVFResidualQuantizerFastScan, aq)
+#else
+#define FAISS_EXT_DECODER_FIELDS(X)
+#endif
 
 namespace faiss_ext {
 

@@ -3,8 +3,8 @@
 compiled with.
 
 Even a patch release of FAISS can move a field. Code that was compiled with
-other headers would then read and write other memory. faiss_ext can use some
-fields at another place, and cannot bear other differences. So an object of each
+other headers would then read and write other memory. faiss_ext finds some
+fields wherever they are, but works with no other difference. So an object of each
 class is made here, and SWIG's properties, which were compiled together with
 FAISS, show its fields:
 
@@ -104,6 +104,8 @@ def constructors(faiss):
         "IndexIDMap": (flat,),
         "IndexIVFFlat": (flat, 2, 1),
         "IndexIVFPQR": (flat, 2, 1, 1, 1, 1, 1),
+        "IndexIVFPQFastScan": (flat, 2, 1, 1, 4),
+        "IndexIVFResidualQuantizerFastScan": (flat, 2, 1, 1, 4),
         "IndexPQFastScan": (2, 1, 4),
         "IndexResidualQuantizerFastScan": (2, 1, 4),
         "IndexBinaryFlat": (8,),

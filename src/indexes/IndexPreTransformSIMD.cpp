@@ -792,7 +792,7 @@ void IndexPreTransformSIMD::search_and_reconstruct(
     check_all_counts(*this);
     const ParamsBehind behind(
             *index, params, "IndexPreTransformSIMD::search_and_reconstruct");
-    check_no_blocks(*this, "IndexPreTransformSIMD::search_and_reconstruct");
+    check_decodes(*this, "IndexPreTransformSIMD::search_and_reconstruct");
     check_inverses(chain, "IndexPreTransformSIMD::search_and_reconstruct");
     if (!takes_params_with_vectors(
                 *index,
@@ -828,9 +828,9 @@ void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {
     check_counts_with(*this, index);
     check_positions(*index, key, 1);
     check_inverses(chain, "IndexPreTransformSIMD::reconstruct");
+    check_decodes(*this, "IndexPreTransformSIMD::reconstruct");
     const auto* lists = dynamic_cast<const faiss::IndexIVF*>(index);
     if (lists && direct_map_of(*lists).no()) {
-        check_no_blocks(*this, "IndexPreTransformSIMD::reconstruct");
         if (chain.empty()) {
             find_in_lists(*lists, key, recons);
             return;
@@ -848,7 +848,14 @@ void IndexPreTransformSIMD::reconstruct_n(idx_t i0, idx_t ni, float* recons)
     check_counts_with(*this, index);
     check_positions(*index, i0, ni);
     check_inverses(chain, "IndexPreTransformSIMD::reconstruct_n");
+    check_decodes(*this, "IndexPreTransformSIMD::reconstruct_n");
     IndexPreTransform::reconstruct_n(i0, ni, recons);
+}
+
+void IndexPreTransformSIMD::sa_decode(idx_t n, const uint8_t* bytes, float* x)
+        const {
+    check_decodes(*this, "IndexPreTransformSIMD::sa_decode");
+    IndexPreTransform::sa_decode(n, bytes, x);
 }
 
 } // namespace faiss_ext

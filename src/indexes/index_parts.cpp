@@ -12,6 +12,8 @@
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIVF.h>
+#include <faiss/IndexIVFAdditiveQuantizerFastScan.h>
+#include <faiss/IndexIVFPQFastScan.h>
 #include <faiss/IndexIVFPQR.h>
 #include <faiss/IndexScalarQuantizer.h>
 #include <faiss/impl/DistanceComputer.h>
@@ -223,6 +225,46 @@ void check_no_blocks(const AnyIndex& index, const char* where) {
             check_no_blocks(part.index, where);
         }
     }
+}
+
+namespace {
+
+/// Whether inverted lists have the quantizer that decodes their vectors. FAISS
+/// does not set the one of fast-scan lists when it reads a file, and lets a
+/// clone use the original's.
+bool has_decoder([[maybe_unused]] const faiss::IndexIVF& ivf) {
+#if FAISS_EXT_HAS_FINE_QUANTIZER
+    using PQ = faiss::IndexIVFPQFastScan;
+    using RQ = faiss::IndexIVFResidualQuantizerFastScan;
+    using Additive = faiss::IndexIVFAdditiveQuantizerFastScan;
+    const faiss::Quantizer* own = nullptr;
+    if (const auto* pq = dynamic_cast<const PQ*>(&ivf)) {
+        own = &(pq->*loaded<&PQ::pq>);
+    } else if (const auto* additive = dynamic_cast<const Additive*>(&ivf)) {
+        own = additive->*loaded<&RQ::aq>;
+    } else {
+        return true;
+    }
+    const auto& fast = dynamic_cast<const faiss::IndexIVFFastScan&>(ivf);
+    return fast.*loaded<&PQ::fine_quantizer> == own;
+#else
+    return true;
+#endif
+}
+
+} // namespace
+
+void check_decodes(const AnyIndex& index, const char* where) {
+    check_no_blocks(index, where);
+    for_lists(index, [&](const auto& lists) {
+        const auto* ivf = AnyIndex(lists).template as<faiss::IndexIVF>();
+        if (ivf && !has_decoder(*ivf)) {
+            throw UnsupportedError(format_message(
+                    "%s: %s cannot decode its vectors after it was read from a file or cloned, because FAISS does not restore its fine_quantizer; decode them before that, or use KIVF",
+                    where,
+                    AnyIndex(lists).class_name().c_str()));
+        }
+    });
 }
 
 void check_lists_not_mapped(const AnyIndex& index, const char* where) {

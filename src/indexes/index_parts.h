@@ -83,6 +83,10 @@ void for_lists(const AnyIndex& index, F&& f) {
     }
 }
 
+/// Throws UnsupportedError if FAISS's inverted lists in an index cannot decode
+/// their vectors. Calls check_no_blocks.
+void check_decodes(const AnyIndex& index, const char* where);
+
 /// Throws if FAISS's inverted lists in an index are mapped from a file.
 void check_lists_not_mapped(const AnyIndex& index, const char* where);
 

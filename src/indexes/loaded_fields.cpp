@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include <faiss/IndexBinaryIVF.h>
+#include <faiss/IndexIVFAdditiveQuantizerFastScan.h>
 #include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQFastScan.h>
 #include <faiss/IndexIVFPQR.h>
 #include <faiss/impl/ProductQuantizer.h>
 

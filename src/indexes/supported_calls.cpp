@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "indexes/supported_calls.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstring>
 #include <string>
@@ -18,6 +19,7 @@
 #include <faiss/IndexPreTransform.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissException.h>
+#include <faiss/invlists/BlockInvertedLists.h>
 #include <faiss/utils/random.h>
 
 #include <faiss_ext/core/Transform.h>
@@ -29,6 +31,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
+#include "indexes/ivf_fields.h"
 #include "indexes/search_params.h"
 
 namespace faiss_ext {
@@ -137,13 +140,12 @@ AnyIndex refusing_part(const AnyIndex& index, const Refuses& refuses) {
         const std::string& advice,
         const char* where) {
     throw UnsupportedError(format_message(
-            "%s: %s does not support %s in FAISS %d.%d.%d; %s",
+            "%s: %s does not support %s in FAISS %d.%d; %s",
             where,
             part.class_name().c_str(),
             what.c_str(),
             FAISS_VERSION_MAJOR,
             FAISS_VERSION_MINOR,
-            FAISS_VERSION_PATCH,
             advice.c_str()));
 }
 
@@ -347,6 +349,42 @@ bool have_same_codes(const AnyIndex& index, const AnyIndex& other) {
             are_decoded_alike(*codes, *other.as<faiss::IndexFlatCodes>());
 }
 
+/// FAISS's lists of blocks in an index, such as those of `IVF,PQx4fs`.
+std::vector<const faiss::BlockInvertedLists*> block_lists(
+        const AnyIndex& index) {
+    std::vector<const faiss::BlockInvertedLists*> found;
+    for_lists(index, [&](const auto& lists) {
+        using Blocks = faiss::BlockInvertedLists;
+        const faiss::InvertedLists* all = invlists_of(lists);
+        if (const auto* blocks = dynamic_cast<const Blocks*>(all)) {
+            found.push_back(blocks);
+        }
+    });
+    return found;
+}
+
+/// Throws UnsupportedError if FAISS would write behind the memory of a list of
+/// blocks: BlockInvertedLists::add_entries compares the number of its vectors
+/// with the bytes of a block.
+void check_blocks_take(const AnyIndex& index, const AnyIndex& other) {
+    const auto all_to = block_lists(index);
+    const auto all_from = block_lists(other);
+    for (size_t i = 0; i < std::min(all_to.size(), all_from.size()); i++) {
+        const auto &to = *all_to[i], &from = *all_from[i];
+        for (size_t l = 0; l < std::min(to.nlist, from.nlist); l++) {
+            const size_t size = to.list_size(l);
+            if (size > 0 && size % to.block_size == 0 && from.list_size(l)) {
+                throw UnsupportedError(format_message(
+                        "cannot merge: list %zu of %s has %zu vectors, a multiple of %zu, to which FAISS cannot append without overwriting memory; add the vectors of both to one index, or use KIVF",
+                        l,
+                        index.class_name().c_str(),
+                        size,
+                        to.block_size));
+            }
+        }
+    }
+}
+
 } // namespace
 
 void check_merge(const AnyIndex& index, const AnyIndex& other) {
@@ -396,6 +434,7 @@ void check_merge(const AnyIndex& index, const AnyIndex& other) {
                 name.c_str(),
                 have_maps ? ", and no direct map in either of them" : "");
     }
+    check_blocks_take(index, other);
 }
 
 namespace {

@@ -219,7 +219,7 @@ HWY_NOINLINE void sums_of_rows(
     for (size_t v = 0; v < V; v++) {
         rows[v] = row_keys(first_row + v * lanes, key);
     }
-    double total[V * N * lanes];
+    double total[V * N * lanes] = {};
     for (size_t begin = 0; begin < count; begin += generated_run) {
         const size_t end = std::min(begin + generated_run, count);
         Float sum[V][N];
@@ -242,14 +242,13 @@ HWY_NOINLINE void sums_of_rows(
                 }
             }
         }
-        const bool is_first = begin == 0, is_last = end == count;
         for (size_t v = 0; v < V; v++) {
             for (size_t h = 0; h < N; h++) {
                 float* to = sums + h * generated_block + v * lanes;
                 hn::StoreU(sum[v][h], tag, to);
                 double* more = total + (v * N + h) * lanes;
-                for (size_t k = 0; k < lanes && !(is_first && is_last); k++) {
-                    more[k] = is_first ? to[k] : more[k] + to[k];
+                for (size_t k = 0; k < lanes && count > generated_run; k++) {
+                    more[k] += to[k];
                     to[k] = float(more[k]);
                 }
             }

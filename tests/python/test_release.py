@@ -74,7 +74,7 @@ echo "$3" >"$wheels/faiss_ext-$(basename "$3").whl"
 @pytest.fixture
 def checkouts(tmp_path):
     folder = tmp_path / "checkouts"
-    for version in ("1.13.2", "1.14.1", "1.14.2", "1.14.10", "1.14.9", "1.15.0"):
+    for version in ("1.13.2", "1.14.1", "1.14.10", "1.14.9", "1.15.0", "1.15.1"):
         header = folder / version / "faiss/Index.h"
         header.parent.mkdir(parents=True)
         numbers = zip(("MAJOR", "MINOR", "PATCH"), version.split("."))
@@ -88,15 +88,15 @@ def release(project, *arguments):
         [project / "scripts/release.sh", *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
 
-def test_a_release_has_wheels_of_the_newest_patches_with_checksums_and_notes(project, checkouts):
+def test_a_release_has_wheels_of_the_oldest_patches_with_checksums_and_notes(project, checkouts):
     done = release(project, "--draft", "--faiss-checkouts", checkouts)
     assert done.returncode == 0, done.stderr
     for left_out in ("1.13.2", "1.14.1"):
         assert f"this is {left_out}\n" in done.stdout
     out = project / "dist"
     wheels = sorted(out.glob("*.whl"))
-    assert [path.stem.split("-")[1] for path in wheels] == ["1.14.10", "1.15.0"]
-    assert [path.read_text().strip() for path in wheels] == [str(checkouts / "1.14.10"), str(checkouts / "1.15.0")]
+    assert [path.stem.split("-")[1] for path in wheels] == ["1.14.9", "1.15.0"]
+    assert [path.read_text().strip() for path in wheels] == [str(checkouts / "1.14.9"), str(checkouts / "1.15.0")]
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in wheels]
     assert (out / "SHA256SUMS").read_text().splitlines() == sums
     title, notes = (out / "release_notes.md").read_text().split("\n", 1)
@@ -106,7 +106,7 @@ def test_a_release_has_wheels_of_the_newest_patches_with_checksums_and_notes(pro
 
 
 def test_a_failed_test_ends_the_release(project, checkouts):
-    (checkouts / "1.14.10/broken").touch()
+    (checkouts / "1.14.9/broken").touch()
     assert release(project, "--draft", "--faiss-checkouts", checkouts).returncode != 0
     assert not (project / "dist/SHA256SUMS").exists()
 
