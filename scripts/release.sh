@@ -10,8 +10,8 @@
 #                           1.14.2 on, because wheels also serve later patches
 #   --out FOLDER            folder for the results, which must be empty or new
 #                           (default: dist)
-#   --draft                 also if CHANGELOG.md says that the version is not
-#                           released yet
+#   --draft                 works even if CHANGELOG.md says that the version is
+#                           not released yet
 #
 # Each wheel is installed in clean environments. In one of them the code of the
 # README runs, and in another one all tests (test_matrix.sh). The results are the

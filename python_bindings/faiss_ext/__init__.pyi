@@ -2306,6 +2306,11 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         ni: int = ...,
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
+    def sa_decode(
+        self,
+        codes: ArrayLike,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def merge_from(
         self,
@@ -2344,11 +2349,6 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
     def reconstruct_batch(
         self,
         key: ArrayLike,
-        x: NDArray[np.float32] | None = ...,
-    ) -> NDArray[np.float32]: ...
-    def sa_decode(
-        self,
-        codes: ArrayLike,
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
     def prepend_transform(self, ltrans: faiss.VectorTransform) -> None: ...
