@@ -506,9 +506,9 @@ TEST(IndexPreTransformSIMD, FastScanListsThatCannotDecode) {
     const int d = 16;
     const idx_t n = 300;
     const Floats x = normalized_histograms(n, d, 1);
-    for (const std::string lists : {"IVF4,PQ8x4fs", "IVF4,RQ4x4fs"}) {
+    for (const std::string lists : {"IVF4,PQ8x4fs", "IVF4,RQ4x4fs_32_Nrq2x4"}) {
         SCOPED_TRACE(lists);
-        const auto index = index_factory(d, "HR," + lists);
+        const auto index = index_factory(d, "HKM1(chi2)," + lists);
         index->train(n, x.data());
         index->add(n, x.data());
         Floats one(d), some(10 * d);
