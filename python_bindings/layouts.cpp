@@ -160,8 +160,7 @@ template <class T>
 void write_fast_lists(const char* name) {
     begin_class<T>(name, any);
     FIELD_OF_SOME_VERSIONS(fine_quantizer)
-    FIELD_OF_SOME_VERSIONS(pq)
-    FIELD_OF_SOME_VERSIONS(aq)
+    FIELD(pq)
     end_class();
 }
 
@@ -192,8 +191,7 @@ void write_indexes() {
             direct_map)
     SIZED_CLASS(IndexIVFPQR, any, k_factor)
     write_fast_lists<faiss::IndexIVFPQFastScan>("IndexIVFPQFastScan");
-    write_fast_lists<faiss::IndexIVFResidualQuantizerFastScan>(
-            "IndexIVFResidualQuantizerFastScan");
+    SIZED_CLASS(IndexIVFResidualQuantizerFastScan, any, aq)
     SIZED_CLASS(IndexPQFastScan, any, pq)
     SIZED_CLASS(IndexResidualQuantizerFastScan, any, aq)
 }
