@@ -133,6 +133,8 @@ def constructors(faiss):
         "index_params": parameters,
         "base_index_params": parameters,
         "clustering_index": flat,
+        # not the object to which fine_quantizer points
+        "aq": faiss.ResidualQuantizer(1, 1, 1),
     }
 
     def make(name):
