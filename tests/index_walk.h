@@ -238,18 +238,12 @@ class IndexWalk {
         }
     }
 
-    Bytes bytes() const {
-        faiss::VectorIOWriter writer;
-        write_index(index.get(), &writer);
-        return writer.data;
-    }
-
     /// f throws a faiss::FaissException and changes nothing.
     template <class F>
     void refuses(F&& f) {
-        const Bytes before = bytes();
+        const Bytes before = bytes_of(*index);
         check("that it does not throw", !error_of(f).empty());
-        check("that it has changed", bytes() == before);
+        check("that it has changed", bytes_of(*index) == before);
     }
 
     void add_bad() {
@@ -432,7 +426,7 @@ class IndexWalk {
     }
 
     void through_file() {
-        const Bytes file = bytes();
+        const Bytes file = bytes_of(*index);
         faiss::VectorIOReader reader;
         reader.data = file;
         index = read_index(&reader);

@@ -432,17 +432,10 @@ TEST(Callback, NamesInFiles) {
     const auto linear = [](auto... arguments) {
         LinearKernel().block(arguments...);
     };
-    const auto bytes_of = [&](const Kernel& kernel) {
+    const auto file_of = [&](const Kernel& kernel) {
         IndexFlatKernel index(int(d), kernel);
         index.add(n, x.data());
-        faiss::VectorIOWriter writer;
-        faiss_ext::write_index(&index, &writer);
-        return writer.data;
-    };
-    const auto read = [](const std::vector<uint8_t>& bytes) {
-        faiss::VectorIOReader reader;
-        reader.data = bytes;
-        return std::unique_ptr<faiss::Index>(faiss_ext::read_index(&reader));
+        return bytes_of(index);
     };
     const CallbackKernel without(linear), with(linear, "mine");
     SumKernel sum;
@@ -450,25 +443,25 @@ TEST(Callback, NamesInFiles) {
     const NormalizedKernel normalized(sum);
     for (const Kernel* kernel :
          std::vector<const Kernel*>{&with, &sum, &normalized}) {
-        const auto bytes = bytes_of(*kernel);
-        const auto index = read(bytes);
+        const auto bytes = file_of(*kernel);
+        const auto index = from_bytes(bytes);
         IndexFlatKernel original(int(d), *kernel);
         original.add(n, x.data());
         expect_same(search(*index, x, 3), search(original, x, 3));
     }
-    EXPECT_TRUE(throws([&] { bytes_of(without); }, "without a name"));
+    EXPECT_TRUE(throws([&] { file_of(without); }, "without a name"));
     EXPECT_TRUE(throws(
-            [&] { bytes_of(NormalizedKernel(without)); }, "without a name"));
+            [&] { file_of(NormalizedKernel(without)); }, "without a name"));
     // a program that does not know the function
-    auto bytes = bytes_of(with);
+    auto bytes = file_of(with);
     const std::string name = "mine", other = "mime";
     Bytes content = content_of(bytes);
     const auto at = std::search(
             content.begin(), content.end(), name.begin(), name.end());
     std::copy(other.begin(), other.end(), at);
-    EXPECT_TRUE(throws([&] { read(sealed(content)); }, "'mime'"));
+    EXPECT_TRUE(throws([&] { from_bytes(sealed(content)); }, "'mime'"));
     const CallbackKernel known(linear, other);
-    EXPECT_EQ(read(sealed(content))->ntotal, n);
+    EXPECT_EQ(from_bytes(sealed(content))->ntotal, n);
     EXPECT_TRUE(throws(
             [&] { CallbackKernel(linear, std::string(1001, 'x')); }, "1001"));
     EXPECT_TRUE(throws([] { kernel_factory("callback"); }, "unknown kernel"));

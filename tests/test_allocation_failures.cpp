@@ -135,12 +135,6 @@ long with_failures(F&& f, Check&& check) {
     }
 }
 
-Bytes bytes_of(const faiss::Index& index) {
-    faiss::VectorIOWriter writer;
-    write_index(&index, &writer);
-    return writer.data;
-}
-
 void add(faiss::Index& index, const Floats& x) {
     std::vector<idx_t> ids(x.size() / d);
     std::iota(ids.begin(), ids.end(), 1000 + index.ntotal);
@@ -397,12 +391,7 @@ TEST_P(EachIndex, SearchesFilesAndCopies) {
     with_failures([&] { clone_index(index.get()); }, unchanged);
     std::unique_ptr<faiss::Index> copy;
     with_failures(
-            [&] {
-                faiss::VectorIOReader reader;
-                reader.data = before;
-                copy = read_index(&reader);
-            },
-            [&] { EXPECT_FALSE(copy); });
+            [&] { copy = from_bytes(before); }, [&] { EXPECT_FALSE(copy); });
     expect_same(search(*copy, q, 5), found);
 }
 

@@ -107,12 +107,7 @@ TEST(AnyNumberOfBits, Storages) {
                 std::nth_element(all.begin(), all.begin() + 4, all.end());
                 EXPECT_EQ(found.distances[i * 5 + 4], all[4]);
             }
-            faiss::VectorIOWriter writer;
-            faiss_ext::write_index(index.get(), &writer);
-            faiss::VectorIOReader reader;
-            reader.data = writer.data;
-            const std::unique_ptr<faiss::Index> read(
-                    faiss_ext::read_index(&reader));
+            const auto read = reread(*index);
             expect_same(search(*read, q, 5), found);
         }
     }

@@ -96,8 +96,7 @@ TEST_P(EachIndex, SearchesOfOneIndex) {
             const idx_t one = (t + i) % nq;
             search(*index, rows(q, d, one, one + 1), 2);
         }
-        faiss::VectorIOWriter writer; // also reads
-        write_index(index.get(), &writer);
+        bytes_of(*index); // also reads
         clone_index(index.get());
     });
 }
@@ -145,8 +144,7 @@ TEST(Concurrency, MapsAndKernels) {
         at_once([&](int) {
             EXPECT_EQ(applied(*map, q), expected);
             map->description();
-            faiss::VectorIOWriter writer;
-            write_VectorTransform(map.get(), &writer);
+            bytes_of(*map);
         });
     }
     for (const Row& row : kernels) {
@@ -167,8 +165,7 @@ TEST(Concurrency, ObjectsAreShownAndWritten) {
         const std::string expected = hash->description();
         at_once([&](int) {
             EXPECT_EQ(hash->description(), expected);
-            faiss::VectorIOWriter writer;
-            write_VectorTransform(hash.get(), &writer);
+            bytes_of(*hash);
             hash->clone();
             describe("KLSH");
             describe("KIVF");

@@ -76,25 +76,6 @@ struct Each : testing::TestWithParam<Row> {
     const std::vector<float> q = vectors(row.data, nq, 2);
 };
 
-std::vector<uint8_t> bytes_of(const faiss::VectorTransform& vt) {
-    faiss::VectorIOWriter writer;
-    write_VectorTransform(&vt, &writer);
-    return writer.data;
-}
-
-std::vector<uint8_t> bytes_of(const faiss::Index& index) {
-    faiss::VectorIOWriter writer;
-    write_index(&index, &writer);
-    return writer.data;
-}
-
-std::unique_ptr<faiss::VectorTransform> transform_of(
-        const std::vector<uint8_t>& bytes) {
-    faiss::VectorIOReader reader;
-    reader.data = bytes;
-    return read_VectorTransform(&reader);
-}
-
 /// Returns whether the text contains one of the parts, which are separated by
 /// |.
 bool has(const std::string& text, const std::string& parts) {
@@ -189,7 +170,7 @@ void check_transform(const Make& make, Data data) {
         EXPECT_FALSE(vt->is_trained);
         EXPECT_EQ(bytes_of(*vt), bytes);
         // a copy of an untrained object learns the same
-        const auto copy = transform_of(bytes);
+        const auto copy = from_bytes<faiss::VectorTransform>(bytes);
         vt->train(n, x.data());
         copy->train(n, x.data());
         EXPECT_EQ(applied(*copy, q), applied(*vt, q));
@@ -287,7 +268,7 @@ void check_damaged(const Transform& vt, const std::vector<float>& q) {
             applied(read, q);
         }
     };
-    check_damage(bytes_of(vt), transform_of, use);
+    check_damage(bytes_of(vt), from_bytes<faiss::VectorTransform>, use);
 }
 
 struct EachHash : Each<HashRow> {
@@ -768,11 +749,6 @@ TEST_P(EachIndex, BadInput) {
 TEST_P(EachIndex, DamagedFiles) {
     const auto index = make();
     add(*index, rows(x, d, 0, 12));
-    const auto index_of = [](const Bytes& bytes) {
-        faiss::VectorIOReader reader;
-        reader.data = bytes;
-        return read_index(&reader);
-    };
     const auto use = [&](const faiss::Index& read) {
         if (read.d == d && read.is_trained) {
             search(read, q, 3);
@@ -781,7 +757,7 @@ TEST_P(EachIndex, DamagedFiles) {
     // FAISS hardly checks its own parts
     const bool hostile =
             has(text, "KFlat|KIVF|BPerm|BFlat|AFlat") && !has(text, "Refine");
-    check_damage(bytes_of(*index), index_of, use, hostile);
+    check_damage(bytes_of(*index), from_bytes<faiss::Index>, use, hostile);
 }
 
 TEST_P(EachIndex, Strings) {

@@ -570,11 +570,7 @@ TEST(Files, AndCopies) {
                 queries = random_sets(9, d, 14);
     const auto index = index_binary_factory(d, "BKFlat(jaccard)");
     index->add(100, codes.data());
-    faiss::VectorIOWriter writer;
-    write_index_binary(index.get(), &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    const auto read = read_index_binary(&reader);
+    const auto read = reread(*index);
     const auto copy = clone_binary_index(index.get());
     index->reset();
     for (const faiss::IndexBinary* same : {read.get(), copy.get()}) {
@@ -588,8 +584,7 @@ TEST(Files, ListsThatDoNotFit) {
     const auto damaged = [&](auto&& change) {
         const auto index = make(d, random_sets(50, d, 15));
         change(*index);
-        faiss::VectorIOWriter writer;
-        return throws([&] { write_index_binary(index.get(), &writer); });
+        return throws([&] { bytes_of(*index); });
     };
     const auto first_list = [](IndexBinaryFlatKernel& index) {
         for (auto& list : index.lists) {

@@ -119,18 +119,6 @@ TEST(IndexBinaryFlatSIMD, NothingToDoAndBadCalls) {
              {[] { IndexBinaryFlatSIMD(0); }, "0"}});
 }
 
-Codes bytes_of(const faiss::IndexBinary& index) {
-    faiss::VectorIOWriter writer;
-    faiss_ext::write_index_binary(&index, &writer);
-    return writer.data;
-}
-
-std::unique_ptr<faiss::IndexBinary> index_of(const Codes& bytes) {
-    faiss::VectorIOReader reader;
-    reader.data = bytes;
-    return faiss_ext::read_index_binary(&reader);
-}
-
 bool is_simd(const faiss::IndexBinary* index) {
     return dynamic_cast<const IndexBinaryFlatSIMD*>(index);
 }
@@ -145,7 +133,7 @@ TEST(IndexBinaryFlatSIMD, IsBFlatAndItsFilesAreThoseOfFaiss) {
     faiss::VectorIOWriter theirs;
     faiss::write_index_binary(&reference, &theirs);
     EXPECT_EQ(bytes_of(*made), theirs.data);
-    const auto read = index_of(theirs.data);
+    const auto read = from_bytes<faiss::IndexBinary>(theirs.data);
     const auto clone = clone_binary_index(made.get());
     for (const faiss::IndexBinary* copy : {read.get(), clone.get()}) {
         EXPECT_TRUE(is_simd(copy));
@@ -156,7 +144,7 @@ TEST(IndexBinaryFlatSIMD, IsBFlatAndItsFilesAreThoseOfFaiss) {
     std::vector<idx_t> ids(20);
     std::iota(ids.begin(), ids.end(), 5);
     with_ids->add_with_ids(20, codes.data(), ids.data());
-    const auto again = index_of(bytes_of(*with_ids));
+    const auto again = reread(*with_ids);
     const auto& map = dynamic_cast<const IndexBinaryIDTable&>(*again);
     EXPECT_EQ(map.next_id, 25);
     EXPECT_TRUE(is_simd(map.index));

@@ -145,11 +145,7 @@ TEST_P(Graphs, ChangesAndFiles) {
     expect_same(search(*index, q, 12), search(*all, q, 12));
     index->compact();
     expect_same(search(*index, q, 12), search(*all, q, 12));
-    faiss::VectorIOWriter writer;
-    write_index_binary(index.get(), &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    const auto copy = read_index_binary(&reader);
+    const auto copy = reread(*index);
     const auto* read = dynamic_cast<IndexBinaryHNSWKernel*>(copy.get());
     ASSERT_TRUE(read);
     EXPECT_EQ(read->kernel->description(), index->kernel->description());

@@ -123,11 +123,7 @@ TEST_P(EachSize, ReconstructsAndWrites) {
     Bytes codes(rest.size());
     index.reconstruct_n(0, 200, codes.data());
     EXPECT_EQ(codes, rest);
-    faiss::VectorIOWriter writer;
-    write_index_binary(&index, &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    const std::unique_ptr<faiss::IndexBinary> copy(read_index_binary(&reader));
+    const auto copy = reread(index);
     ASSERT_TRUE(dynamic_cast<IndexBinaryHNSWSIMD*>(copy.get()));
     EXPECT_EQ(search(*copy, q, 10), search(index, q, 10));
     copy->reconstruct_n(0, 200, codes.data());

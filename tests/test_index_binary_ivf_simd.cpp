@@ -316,18 +316,6 @@ TEST(IndexBinaryIVFSIMD, AQuantizerWithMoreVectorsThanLists) {
     expect_same(search(index, codes, 2), before);
 }
 
-Codes bytes_of(const faiss::IndexBinary& index) {
-    faiss::VectorIOWriter writer;
-    faiss_ext::write_index_binary(&index, &writer);
-    return writer.data;
-}
-
-std::unique_ptr<faiss::IndexBinary> index_of(const Codes& bytes) {
-    faiss::VectorIOReader reader;
-    reader.data = bytes;
-    return faiss_ext::read_index_binary(&reader);
-}
-
 /// Returns whether the index and its quantizer are of this library's classes.
 bool is_simd(const faiss::IndexBinary* index) {
     auto* lists = dynamic_cast<const IndexBinaryIVFSIMD*>(index);
@@ -352,7 +340,7 @@ TEST(IndexBinaryIVFSIMD, IsBIVFAndItsFilesAreThoseOfFaiss) {
     faiss::write_index_binary(&reference, &theirs);
     EXPECT_EQ(bytes_of(*made), theirs.data);
 
-    const auto read = index_of(theirs.data);
+    const auto read = from_bytes<faiss::IndexBinary>(theirs.data);
     const auto clone = clone_binary_index(made.get());
     for (const faiss::IndexBinary* copy : {read.get(), clone.get()}) {
         EXPECT_TRUE(is_simd(copy));

@@ -446,13 +446,8 @@ TEST(Adding, LimitOfMemory) {
 
 TEST(Reading, LimitOfMemory) {
     const auto index = make(64, 10, 3, random_codes(50, 64, 1));
-    faiss::VectorIOWriter writer;
-    write_index_binary(index.get(), &writer);
-    const auto read = [&] {
-        faiss::VectorIOReader reader;
-        reader.data = writer.data;
-        return read_index_binary(&reader);
-    };
+    const Bytes bytes = bytes_of(*index);
+    const auto read = [&] { return from_bytes<faiss::IndexBinary>(bytes); };
     struct Restored {
         const double usual = IndexBinaryPermuted::max_gb_read;
         ~Restored() {

@@ -358,17 +358,13 @@ TEST(Refine, StringsThatAreRefused) {
 // The second part of a file is of another class.
 TEST(Refine, DamagedFiles) {
     const auto index = make("BFlat,Refine(BKFlat(jaccard))", 64, 20);
-    faiss::VectorIOWriter writer;
-    faiss_ext::write_index_binary(index.get(), &writer);
-    for (size_t i = 0; i < writer.data.size(); i += 7) {
-        faiss::VectorIOReader reader;
-        reader.data = writer.data;
-        reader.data[i] ^= 4;
-        EXPECT_TRUE(throws([&] { faiss_ext::read_index_binary(&reader); }))
-                << i;
-        reader.data.resize(i);
-        reader.rp = 0;
-        EXPECT_TRUE(throws([&] { faiss_ext::read_index_binary(&reader); }))
-                << i;
+    const Bytes bytes = bytes_of(*index);
+    for (size_t i = 0; i < bytes.size(); i += 7) {
+        Bytes bad = bytes;
+        bad[i] ^= 4;
+        const auto read = [&] { from_bytes<faiss::IndexBinary>(bad); };
+        EXPECT_TRUE(throws(read)) << i;
+        bad.resize(i);
+        EXPECT_TRUE(throws(read)) << i;
     }
 }

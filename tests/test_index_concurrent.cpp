@@ -190,12 +190,6 @@ struct Kind<faiss::Index> {
     static std::unique_ptr<faiss::Index> clone(const faiss::Index& index) {
         return clone_index(&index);
     }
-    static void write(const faiss::Index& index, faiss::IOWriter* f) {
-        write_index(&index, f);
-    }
-    static std::unique_ptr<faiss::Index> read(faiss::IOReader* f) {
-        return read_index(f);
-    }
 };
 
 template <>
@@ -212,22 +206,7 @@ struct Kind<faiss::IndexBinary> {
             const faiss::IndexBinary& index) {
         return clone_binary_index(&index);
     }
-    static void write(const faiss::IndexBinary& index, faiss::IOWriter* f) {
-        write_index_binary(&index, f);
-    }
-    static std::unique_ptr<faiss::IndexBinary> read(faiss::IOReader* f) {
-        return read_index_binary(f);
-    }
 };
-
-template <class IndexT>
-std::unique_ptr<IndexT> reread(const IndexT& index) {
-    faiss::VectorIOWriter writer;
-    Kind<IndexT>::write(index, &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    return Kind<IndexT>::read(&reader);
-}
 
 /// Vectors 0 to `stable` stay. Each of the others is added once, and then
 /// removed; some of them are replaced before.

@@ -506,18 +506,14 @@ TEST(IndexFileKernel, DoesNotBelieveFiles) {
     const Vectors vectors(Store::u8);
     IndexFileKernel index = vectors.index();
     index.add_next(n);
-    faiss::VectorIOWriter writer;
-    write_index(&index, &writer);
-    const Bytes content = content_of(writer.data);
+    const Bytes content = content_of(bytes_of(index));
     size_t refused = 0;
     for (size_t i = 0; i + 8 <= content.size(); i++) {
         for (int64_t value : {int64_t(-1), int64_t(0), INT64_MAX, int64_t(1)}) {
             Bytes changed = content;
             std::memcpy(&changed[i], &value, 8);
-            faiss::VectorIOReader reader;
-            reader.data = sealed(changed);
             try {
-                const auto read = read_index(&reader);
+                const auto read = from_bytes(sealed(changed));
                 search(*read, Floats(read->d, 1.0f), 3);
             } catch (const faiss::FaissException&) {
                 refused++;

@@ -528,11 +528,7 @@ TEST(IndexHNSWKernel, RemovedVectorsAreNeverFoundAndOthersAlways) {
         };
         expect_all(*c.index);
         expect_all(*faiss_ext::clone_index(c.index.get()));
-        faiss::VectorIOWriter writer;
-        write_index(c.index.get(), &writer);
-        faiss::VectorIOReader reader;
-        reader.data = writer.data;
-        const auto read = read_index(&reader);
+        const auto read = reread(*c.index);
         expect_all(*read);
         // the same changes of both have the same result
         read->add(100, &c.x[1000 * d]);

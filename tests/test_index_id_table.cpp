@@ -323,11 +323,7 @@ TEST(IndexIDTable, FilesOfFaissWithAnIdTwice) {
         faiss::IndexBinaryFlat flat(64);
         faiss::IndexBinaryIDMap2 map(&flat);
         map.add_with_ids(3, codes.data(), ids.data());
-        faiss::VectorIOWriter writer;
-        write_index_binary(&map, &writer);
-        faiss::VectorIOReader reader;
-        reader.data = writer.data;
-        const auto again = read_index_binary(&reader);
+        const auto again = reread(map);
         EXPECT_TRUE(typeid(*again) == typeid(faiss::IndexBinaryIDMap2));
         EXPECT_EQ(dynamic_cast<faiss::IndexBinaryIDMap&>(*again).id_map, ids);
     }
@@ -353,11 +349,7 @@ TEST(IndexIDTable, FilesOfFaissBecomeTables) {
     std::vector<idx_t> ids(20);
     std::iota(ids.begin(), ids.end(), 100);
     index.add_with_ids(20, codes.data(), ids.data());
-    faiss::VectorIOWriter writer;
-    write_index_binary(&index, &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    const auto again = read_index_binary(&reader);
+    const auto again = reread(index);
     auto& table = dynamic_cast<IndexBinaryIDTable&>(*again);
     EXPECT_EQ(table.next_id, 120);
     std::vector<uint8_t> code(8);

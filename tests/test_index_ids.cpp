@@ -262,11 +262,8 @@ TEST_P(EachIndexWithIds, AnswersLikeOneWithPositions) {
 
 TEST_P(EachIndexWithIds, FilesAndClonesKeepIds) {
     const auto clone = clone_index(own.get());
-    faiss::VectorIOWriter writer;
-    write_index(own.get(), &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    const auto read = read_index(&reader);
+    const Bytes bytes = bytes_of(*own);
+    const auto read = from_bytes(bytes);
     const auto found = search(*own, q, 5);
     for (faiss::Index* copy : {clone.get(), read.get()}) {
         EXPECT_EQ(index_text(*copy), index_text(*own));
@@ -274,28 +271,24 @@ TEST_P(EachIndexWithIds, FilesAndClonesKeepIds) {
         expect_alike(search(*copy, q, 5), found);
         EXPECT_EQ(index_ids(*copy), index_ids(*own));
         if (text.find("BHash") == text.npos) { // it has no order
-            faiss::VectorIOWriter again;
-            write_index(copy, &again);
-            EXPECT_EQ(again.data, writer.data);
+            EXPECT_EQ(bytes_of(*copy), bytes);
         }
         EXPECT_TRUE(
                 throws([&] { copy->add_with_ids(1, x.data(), &ids[9]); },
                        "already in use"));
     }
     // each byte of the ids matters
-    const size_t step = std::max<size_t>(1, writer.data.size() / 300);
-    for (size_t i = 0; i < writer.data.size(); i += step) {
-        reader.data = writer.data;
-        reader.data[i] ^= 1;
-        reader.rp = 0;
-        EXPECT_NE(error_of([&] { read_index(&reader); }), "") << i;
+    const size_t step = std::max<size_t>(1, bytes.size() / 300);
+    for (size_t i = 0; i < bytes.size(); i += step) {
+        Bytes bad = bytes;
+        bad[i] ^= 1;
+        EXPECT_NE(error_of([&] { from_bytes(bad); }), "") << i;
     }
 }
 
 TEST_P(EachIndexWithIds, BadCallsChangeNothing) {
     for (faiss::Index* index : {own.get(), plain.get()}) {
-        faiss::VectorIOWriter before, after;
-        write_index(index, &before);
+        const Bytes before = bytes_of(*index);
         Floats bad = rows(x, d, 0, 2);
         bad[d] = NAN;
         const idx_t used = index == own.get() ? ids[5] : 5;
@@ -317,8 +310,7 @@ TEST_P(EachIndexWithIds, BadCallsChangeNothing) {
         const faiss::IDSelectorBatch sel(2, absent.data());
         EXPECT_EQ(index->remove_ids(sel), 0u);
         index->add_with_ids(0, nullptr, nullptr);
-        write_index(index, &after);
-        EXPECT_EQ(before.data, after.data);
+        EXPECT_EQ(bytes_of(*index), before);
     }
 }
 
@@ -402,13 +394,11 @@ TEST_P(EachIndexWithIds, Merge) {
     for (const bool first_has_ids : {false, true}) {
         const auto one = filled(0, 200, first_has_ids);
         const auto other = filled(200, n, !first_has_ids);
-        faiss::VectorIOWriter before, after;
-        write_index(one.get(), &before);
+        const Bytes before = bytes_of(*one);
         const idx_t used = first_has_ids ? ids[0] - 50 : 1 - ids[200];
         EXPECT_TRUE(throws(
                 [&] { one->merge_from(*other, used); }, "is already in use"));
-        write_index(one.get(), &after);
-        EXPECT_EQ(before.data, after.data);
+        EXPECT_EQ(bytes_of(*one), before);
         one->merge_from(*other, 10000);
         auto expected = search(*plain, q, 7);
         for (idx_t& label : expected.labels) {
@@ -761,15 +751,6 @@ TEST(IndexWithIds, UnknownIdsAreFarAway) {
     EXPECT_EQ((*distances)(123456), std::numeric_limits<float>::max());
 }
 
-std::unique_ptr<faiss::IndexBinary> reread_binary(
-        const faiss::IndexBinary& index) {
-    faiss::VectorIOWriter writer;
-    write_index_binary(&index, &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    return read_index_binary(&reader);
-}
-
 struct EachBinaryIndexWithIds : testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -821,7 +802,7 @@ TEST_P(EachBinaryIndexWithIds, Changes) {
     };
     check(*own);
     check(*clone_binary_index(own.get()));
-    check(*reread_binary(*own));
+    check(*reread(*own));
     bool found[2];
     const idx_t wanted[] = {ids[8], 1234567};
     contains(*own, 2, wanted, found);
@@ -834,8 +815,7 @@ TEST_P(EachBinaryIndexWithIds, Changes) {
         EXPECT_EQ(own->ntotal, n - 1);
         const idx_t last = *std::max_element(ids.begin(), ids.end());
         own->remove_ids(faiss::IDSelectorBatch(1, &last));
-        for (const auto& copy :
-             {clone_binary_index(own.get()), reread_binary(*own)}) {
+        for (const auto& copy : {clone_binary_index(own.get()), reread(*own)}) {
             copy->add(1, x.data());
             bool given_again = true;
             contains(*copy, 1, &last, &given_again);
@@ -986,7 +966,7 @@ TEST_P(EachBinaryMerge, LeavesIndexesThatCanBeUsed) {
     const auto copies = [](const faiss::IndexBinary& index) {
         std::vector<std::unique_ptr<faiss::IndexBinary>> all;
         all.push_back(clone_binary_index(&index));
-        all.push_back(reread_binary(index));
+        all.push_back(reread(index));
         return std::array{
                 std::shared_ptr<faiss::IndexBinary>(std::move(all[0])),
                 std::shared_ptr<faiss::IndexBinary>(std::move(all[1]))};
@@ -1035,13 +1015,9 @@ TEST_P(EachMerge, LeavesIndexesThatCanBeUsed) {
         }
     };
     const auto copies = [](const faiss::Index& index) {
-        faiss::VectorIOWriter writer;
-        write_index(&index, &writer);
-        faiss::VectorIOReader reader;
-        reader.data = writer.data;
         return std::array{
                 std::shared_ptr<faiss::Index>(clone_index(&index)),
-                std::shared_ptr<faiss::Index>(read_index(&reader))};
+                std::shared_ptr<faiss::Index>(reread(index))};
     };
     for (const auto& [a, b] : merged_ids) {
         SCOPED_TRACE(testing::Message() << a << b);

@@ -97,20 +97,6 @@ std::unique_ptr<T> read(From from) {
     }
 }
 
-template <class T>
-Bytes to_bytes(const T& object) {
-    faiss::VectorIOWriter writer;
-    write<T>(&object, static_cast<faiss::IOWriter*>(&writer));
-    return writer.data;
-}
-
-template <class T>
-std::unique_ptr<T> from_bytes(const Bytes& bytes) {
-    faiss::VectorIOReader reader;
-    reader.data = bytes;
-    return read<T>(static_cast<faiss::IOReader*>(&reader));
-}
-
 // Objects to write.
 
 constexpr int d = 6;
@@ -272,10 +258,10 @@ std::vector<std::unique_ptr<T>> copies_of(const T& object) {
     const std::string name = folder / "object";
     write<T>(&object, name.c_str());
     EXPECT_EQ(folder.names(), Names{"object"});
-    EXPECT_EQ(file_bytes(name), to_bytes(object));
+    EXPECT_EQ(file_bytes(name), bytes_of(object));
     std::vector<std::unique_ptr<T>> copies;
     copies.push_back(read<T>(name.c_str()));
-    copies.push_back(from_bytes<T>(to_bytes(object)));
+    copies.push_back(from_bytes<T>(bytes_of(object)));
     if constexpr (std::is_same_v<T, Index>) {
         copies.push_back(faiss_ext::clone_index(&object));
     } else {
@@ -300,7 +286,7 @@ void check_copies(const std::string& string, T& index) {
     const auto copies = copies_of(index);
     for (const auto& copy : copies) {
         EXPECT_EQ(text_of(*copy), text_of(index));
-        EXPECT_EQ(to_bytes(*copy), to_bytes(index));
+        EXPECT_EQ(bytes_of(*copy), bytes_of(index));
         if (index.is_trained) {
             expect_same(search(*copy, q, 7), search(index, q, 7));
         } else if (!draws_levels) { // FAISS can search an empty graph
@@ -369,10 +355,10 @@ TEST(Io, SeveralObjectsInOneBufferedStream) {
     faiss::VectorIOReader memory;
     memory.data = file_bytes(name);
     for (auto* f : std::vector<faiss::IOReader*>{&buffered, &memory}) {
-        EXPECT_EQ(to_bytes(*faiss_ext::read_index(f)), to_bytes(*a));
+        EXPECT_EQ(bytes_of(*faiss_ext::read_index(f)), bytes_of(*a));
         hash->check_identical(*faiss_ext::read_VectorTransform(f));
-        EXPECT_EQ(to_bytes(*faiss_ext::read_index(f)), to_bytes(*b));
-        EXPECT_EQ(to_bytes(*faiss_ext::read_index_binary(f)), to_bytes(*c));
+        EXPECT_EQ(bytes_of(*faiss_ext::read_index(f)), bytes_of(*b));
+        EXPECT_EQ(bytes_of(*faiss_ext::read_index_binary(f)), bytes_of(*c));
     }
     EXPECT_EQ(memory.rp, memory.data.size());
 }
@@ -389,7 +375,7 @@ void check_faiss_index(
     const std::string theirs = folder / "theirs";
     EXPECT_FALSE(holds_faiss_ext(&index));
     faiss_write(&index, theirs.c_str());
-    EXPECT_EQ(to_bytes(index), file_bytes(theirs));
+    EXPECT_EQ(bytes_of(index), file_bytes(theirs));
     const std::unique_ptr<T> expected(faiss_read(theirs.c_str()));
     const auto q = data_for<T>(9, 5);
     for (const auto& copy : copies_of(index)) {
@@ -427,7 +413,7 @@ TEST(Io, FaissObjectsAreFaissFiles) {
     pca.train(n, data_for<Index>(n, 1).data());
     EXPECT_FALSE(holds_faiss_ext(&pca));
     faiss::write_VectorTransform(&pca, theirs.c_str());
-    EXPECT_EQ(to_bytes<VectorTransform>(pca), file_bytes(theirs));
+    EXPECT_EQ(bytes_of<VectorTransform>(pca), file_bytes(theirs));
     const auto copy = faiss_ext::read_VectorTransform(theirs.c_str());
     EXPECT_EQ(dynamic_cast<faiss::PCAMatrix&>(*copy).A, pca.A);
 }
@@ -523,7 +509,7 @@ void check_damage(const std::string& string) {
     SCOPED_TRACE(string);
     const auto index = make_empty<T>(string);
     fill(*index, 6);
-    const Bytes good = to_bytes(*index);
+    const Bytes good = bytes_of(*index);
     EXPECT_TRUE(survives<T>(good));
     const auto changed = [](Bytes bytes, size_t i) {
         const uint8_t changes[] = {uint8_t(1 << i % 8), 0xff, bytes[i]};
@@ -605,13 +591,13 @@ TEST(Io, ForeignFiles) {
         EXPECT_EQ(readers_of(bytes), (Readers{0, 0, 0})) << text;
     }
     // a reader refuses other kinds of objects
-    const Bytes index = to_bytes(*make(sik + ",BFlat"));
+    const Bytes index = bytes_of(*make(sik + ",BFlat"));
     EXPECT_EQ(readers_of(index), (Readers{1, 0, 0}));
     EXPECT_EQ(
-            readers_of(to_bytes(*make<IndexBinary>(sik + ",BFlat"))),
+            readers_of(bytes_of(*make<IndexBinary>(sik + ",BFlat"))),
             (Readers{0, 1, 0}));
     EXPECT_EQ(
-            readers_of(to_bytes<VectorTransform>(*kernel_hash_factory(d, sik))),
+            readers_of(bytes_of<VectorTransform>(*kernel_hash_factory(d, sik))),
             (Readers{0, 0, 1}));
     // the message names the file
     for (size_t size : {0, 3, 6, 100}) {
@@ -645,7 +631,7 @@ size_t begin_of(const Bytes& content, const Bytes& part) {
 }
 
 TEST(Io, VersionsAndClassesThatAreNotKnown) {
-    const Bytes index = to_bytes(*make("IDMap," + sik + ",BHash2x8"));
+    const Bytes index = bytes_of(*make("IDMap," + sik + ",BHash2x8"));
     for (char version : {0, 1, 10, 12, 127}) {
         const Bytes other =
                 replaced(index, "FxIx\13", "FxIx"s + std::string(1, version));
@@ -680,7 +666,7 @@ constexpr size_t is_trained_field = 4 + 8, metric_field = is_trained_field + 1;
 
 /// In messages, a buffer without a name is called the data.
 TEST(Io, MessagesAboutBuffers) {
-    const Bytes good = to_bytes(*make("IDMap," + sik + ",BHash2x8"));
+    const Bytes good = bytes_of(*make("IDMap," + sik + ",BHash2x8"));
     const Bytes content = content_of(good);
     for (const Bytes& bad :
          {Bytes(),
@@ -712,7 +698,7 @@ TEST(Io, MappedFiles) {
     TemporaryFolder folder;
     const std::string name = folder / "index";
     const auto index = make(sik + ",BIVF2");
-    const Bytes good = to_bytes(*index);
+    const Bytes good = bytes_of(*index);
     const auto read_mapped = [&](const Bytes& bytes) {
         write_file(name, bytes);
         return read_index(name.c_str(), faiss::IO_FLAG_MMAP);
@@ -754,8 +740,8 @@ TEST(Io, NestingWithoutEnd) {
         }
         return index;
     };
-    const Bytes index = content_of(to_bytes(*nested_indexes(1)));
-    const Bytes inner = content_of(to_bytes<Index>(flat));
+    const Bytes index = content_of(bytes_of(*nested_indexes(1)));
+    const Bytes inner = content_of(bytes_of<Index>(flat));
     const Bytes level(index.begin(), index.end() - inner.size());
     const auto nested = [&](int depth) {
         Bytes bytes;
@@ -770,10 +756,10 @@ TEST(Io, NestingWithoutEnd) {
             throws([&] { from_bytes<Index>(nested(limit - 1)); }, "nested"));
     // the exception leaves no trace
     const Bytes deepest = nested(limit - 2); // plus an index and a kernel
-    EXPECT_EQ(to_bytes(*from_bytes<Index>(deepest)), deepest);
+    EXPECT_EQ(bytes_of(*from_bytes<Index>(deepest)), deepest);
     // objects too deep to be read are not written
     EXPECT_TRUE(
-            throws([&] { to_bytes(*nested_indexes(limit - 1)); }, "nested"));
+            throws([&] { bytes_of(*nested_indexes(limit - 1)); }, "nested"));
 
     // nested kernels in nested indexes
     const auto with_kernels = [&](int outer, int depth) {
@@ -783,7 +769,7 @@ TEST(Io, NestingWithoutEnd) {
         }
         flat.kernel = std::move(kernel);
         const auto index = nested_indexes(outer);
-        return to_bytes(outer ? *index : flat);
+        return bytes_of(outer ? *index : flat);
     };
     for (int outer : {0, 1, limit / 2}) {
         EXPECT_TRUE(survives<Index>(with_kernels(outer, limit - outer - 2)));
@@ -805,8 +791,8 @@ TEST(Io, NestingOfStrings) {
     const auto check = [](const std::string& string) {
         const auto index = make_empty(string);
         EXPECT_EQ(
-                to_bytes(*from_bytes<Index>(to_bytes(*index))),
-                to_bytes(*index));
+                bytes_of(*from_bytes<Index>(bytes_of(*index))),
+                bytes_of(*index));
     };
     std::string kernel = "linear";
     for (int i = 0; i < 63; i++) {
@@ -916,8 +902,8 @@ TEST(Io, SmallStacks) {
     indexes.push_back(stack_of<faiss::IndexReplicas>());
     for (const auto& index : indexes) {
         on_small_stack([&] {
-            const Bytes bytes = to_bytes(*index);
-            EXPECT_EQ(to_bytes(*from_bytes<Index>(bytes)), bytes);
+            const Bytes bytes = bytes_of(*index);
+            EXPECT_EQ(bytes_of(*from_bytes<Index>(bytes)), bytes);
             Bytes content = content_of(bytes);
             content.pop_back();
             EXPECT_FALSE(survives<Index>(sealed(content)));
@@ -951,9 +937,9 @@ template <class Class, class F>
 void refused(const std::string& string, const std::string& named, F&& spoil) {
     SCOPED_TRACE(string + ": " + named);
     const auto index = make(string);
-    EXPECT_EQ(error_of([&] { from_bytes<Index>(to_bytes(*index)); }), "");
+    EXPECT_EQ(error_of([&] { from_bytes<Index>(bytes_of(*index)); }), "");
     spoil(part_of<Class>(*index));
-    EXPECT_TRUE(throws([&] { from_bytes<Index>(to_bytes(*index)); }, named));
+    EXPECT_TRUE(throws([&] { from_bytes<Index>(bytes_of(*index)); }, named));
 }
 
 TEST(Io, PartsThatDoNotFit) {
@@ -1001,10 +987,10 @@ TEST(Io, PartsThatDoNotFit) {
     refused<faiss::IndexReplicas>(
             "Replicas KFlat(linear)", "", [](auto& i) { fill(*i.at(1), 5); });
     const auto index = make(shards);
-    Bytes none = content_of(to_bytes(*index));
+    Bytes none = content_of(bytes_of(*index));
     auto& parts = dynamic_cast<Shards&>(*index);
     none.resize(
-            begin_of(none, content_of(to_bytes(*parts.at(0)))) - magic_size);
+            begin_of(none, content_of(bytes_of(*parts.at(0)))) - magic_size);
     none[none.size() - 4] = 0; // the count
     EXPECT_TRUE(throws([&] { from_bytes<Index>(sealed(none)); }, "count"));
 }
@@ -1040,7 +1026,7 @@ TEST(Io, MetricsOfPartsAreTheSame) {
     for (const auto& index : wrapped("KFlat(linear)")) {
         SCOPED_TRACE(typeid(*index).name());
         fill(*index);
-        const Bytes good = to_bytes(*index);
+        const Bytes good = bytes_of(*index);
         EXPECT_EQ(with_header<Index>(good, metric_field, 1), good);
         EXPECT_FALSE(
                 survives<Index>(with_header<Index>(good, metric_field, 0)));
@@ -1048,10 +1034,10 @@ TEST(Io, MetricsOfPartsAreTheSame) {
         for (Index* part : parts_alike<Index>(*index)) {
             auto& metric = part->metric_type;
             metric = faiss::METRIC_INNER_PRODUCT;
-            EXPECT_TRUE(throws([&] { to_bytes(*index); }, "METRIC_"));
+            EXPECT_TRUE(throws([&] { bytes_of(*index); }, "METRIC_"));
             metric = faiss::METRIC_L2;
         }
-        EXPECT_EQ(to_bytes(*index), good);
+        EXPECT_EQ(bytes_of(*index), good);
     }
     refused<Index>("L2norm,KFlat(linear)", "metric 2", [](auto& i) {
         i.metric_type = faiss::METRIC_L1;
@@ -1061,7 +1047,7 @@ TEST(Io, MetricsOfPartsAreTheSame) {
     for (const char* before : {"", "IDMap,", "Shards "}) {
         const auto index = make<IndexBinary>(before + sik + ",BFlat");
         const Bytes bad =
-                with_header<IndexBinary>(to_bytes(*index), metric_field, 0);
+                with_header<IndexBinary>(bytes_of(*index), metric_field, 0);
         EXPECT_TRUE(throws([&] { from_bytes<IndexBinary>(bad); }, "metric"));
     }
 }
@@ -1071,7 +1057,7 @@ TEST(Io, ListsWithoutCentroidsAreNotWritten) {
     fill(*index);
     auto& pre = dynamic_cast<faiss::IndexPreTransform&>(*index);
     dynamic_cast<faiss::IndexIVF&>(*pre.index).quantizer->reset();
-    EXPECT_TRUE(throws([&] { to_bytes(*index); }, "each of 4 lists"));
+    EXPECT_TRUE(throws([&] { bytes_of(*index); }, "each of 4 lists"));
 }
 
 TEST(Io, WhatIsTrainedHasTrainedParts) {
@@ -1080,8 +1066,8 @@ TEST(Io, WhatIsTrainedHasTrainedParts) {
         // FAISS's graph always claims to be trained
         const bool is_graph = typeid(*index) == typeid(faiss::IndexHNSW);
         EXPECT_TRUE(is_graph || !index->is_trained);
-        const Bytes empty = to_bytes(*index);
-        EXPECT_EQ(to_bytes(*from_bytes<Index>(empty)), empty);
+        const Bytes empty = bytes_of(*index);
+        EXPECT_EQ(bytes_of(*from_bytes<Index>(empty)), empty);
         EXPECT_EQ(
                 survives<Index>(with_header<Index>(empty, is_trained_field, 1)),
                 is_graph);
@@ -1091,17 +1077,17 @@ TEST(Io, WhatIsTrainedHasTrainedParts) {
             part->train(n, x.data());
         }
         EXPECT_TRUE(is_graph || !index->is_trained);
-        const Bytes half = to_bytes(*index);
-        EXPECT_EQ(to_bytes(*from_bytes<Index>(half)), half);
+        const Bytes half = bytes_of(*index);
+        EXPECT_EQ(bytes_of(*from_bytes<Index>(half)), half);
         index->train(n, x.data());
         fill(*index);
-        EXPECT_EQ(from_bytes<Index>(to_bytes(*index))->ntotal, n);
+        EXPECT_EQ(from_bytes<Index>(bytes_of(*index))->ntotal, n);
         parts_alike<Index>(*index).back()->is_trained = false;
-        EXPECT_TRUE(throws([&] { to_bytes(*index); }, "trained"));
+        EXPECT_TRUE(throws([&] { bytes_of(*index); }, "trained"));
     }
     const auto pre = make("PCA4,KFlat(linear)");
     dynamic_cast<faiss::IndexPreTransform&>(*pre).chain[0]->is_trained = false;
-    EXPECT_TRUE(throws([&] { to_bytes(*pre); }, "trained"));
+    EXPECT_TRUE(throws([&] { bytes_of(*pre); }, "trained"));
 }
 
 /// If a hash was trained separately, the index accepts vectors, and they can be
@@ -1116,7 +1102,7 @@ TEST(Io, HashesThatWereTrainedByThemselves) {
         if_is<IndexAsymmetricHash>(
                 *index, [&](auto& i) { i.hash->train(n, x.data()); });
         index->add(n, x.data());
-        const Bytes bytes = to_bytes(*index);
+        const Bytes bytes = bytes_of(*index);
         const auto copy = from_bytes<Index>(bytes);
         EXPECT_TRUE(copy->is_trained);
         index->is_trained = true;
@@ -1145,20 +1131,20 @@ TEST(Io, LabelsThatAreNoPositions) {
     fill<Index>(flat, n);
     faiss::IndexRefine refine(lists.get(), &flat);
     IndexRefineKernel refine_kernel(lists.get(), &flat);
-    const auto bytes_of = [](const std::vector<idx_t>& ids) {
+    const auto string_of = [](const std::vector<idx_t>& ids) {
         const auto* p = reinterpret_cast<const uint8_t*>(ids.data());
         return std::string(p, p + ids.size() * sizeof(idx_t));
     };
     for (const Index* index :
          std::vector<const Index*>{&map, &refine, &refine_kernel}) {
-        const Bytes good = content_of(to_bytes(*index));
+        const Bytes good = content_of(bytes_of(*index));
         EXPECT_TRUE(survives<Index>(sealed(good)));
         for (idx_t id : // the last one is a duplicate
              {idx_t(-1), idx_t(-5), idx_t(n), idx_t(1) << 40, idx_t(0)}) {
             SCOPED_TRACE(id);
             std::vector<idx_t> others = ids;
             others[n / 2] = id;
-            const Bytes bad = replaced(good, bytes_of(ids), bytes_of(others));
+            const Bytes bad = replaced(good, string_of(ids), string_of(others));
             ASSERT_NE(bad, good);
             // the lists themselves refuse -1 and ids that they have not
             // assigned
@@ -1172,7 +1158,7 @@ TEST(Io, LabelsThatAreNoPositions) {
     // objects that could not be read are not written
     faiss::IndexIDMap outer;
     map_of(&map, outer);
-    EXPECT_TRUE(throws([&] { to_bytes<Index>(outer); }, "not the positions"));
+    EXPECT_TRUE(throws([&] { bytes_of<Index>(outer); }, "not the positions"));
 
     const auto codes = make<IndexBinary>("IDMap," + sik + ",BFlat");
     faiss::IndexBinaryIDMap binary;
@@ -1182,10 +1168,10 @@ TEST(Io, LabelsThatAreNoPositions) {
     binary.ntotal = n;
     binary.id_map = ids;
     EXPECT_TRUE(
-            throws([&] { to_bytes<IndexBinary>(binary); }, "its next id is"));
+            throws([&] { bytes_of<IndexBinary>(binary); }, "its next id is"));
     faiss::IndexRefine half;
     half.refine_index = &flat;
-    EXPECT_TRUE(throws([&] { to_bytes<Index>(half); }, "null"));
+    EXPECT_TRUE(throws([&] { bytes_of<Index>(half); }, "null"));
 }
 
 /// FAISS's loops would end the process.
@@ -1193,8 +1179,8 @@ TEST(Io, IndexesThatComputeNoDistances) {
     const auto base = make("KFlat(linear)");
     const auto same = make("KFlat(linear)");
     const Bytes good = content_of(
-            to_bytes<Index>(IndexRefineKernel(base.get(), same.get())));
-    const Bytes part = content_of(to_bytes(*same));
+            bytes_of<Index>(IndexRefineKernel(base.get(), same.get())));
+    const Bytes part = content_of(bytes_of(*same));
     const size_t behind = begin_of(good, part) + 1,
                  front = behind +
             begin_of(Bytes(good.begin() + behind, good.end()), part);
@@ -1211,17 +1197,17 @@ TEST(Io, IndexesThatComputeNoDistances) {
         EXPECT_TRUE(throws([&] { search(refine, data_for<Index>(5, 9), 3); }));
         // objects that could not be read are not written
         EXPECT_TRUE(throws(
-                [&] { to_bytes<Index>(refine); }, "cannot compute distances"));
+                [&] { bytes_of<Index>(refine); }, "cannot compute distances"));
         const Bytes bad =
                 joined(Bytes(good.begin(), good.begin() + front),
-                       content_of(to_bytes(*again)));
+                       content_of(bytes_of(*again)));
         EXPECT_TRUE(
                 throws([&] { from_bytes<Index>(sealed(bad)); },
                        "cannot compute distances"));
     }
     faiss::IndexHNSW graph(lists.get(), 8);
     graph.ntotal = n;
-    EXPECT_TRUE(throws([&] { to_bytes<Index>(graph); }));
+    EXPECT_TRUE(throws([&] { bytes_of<Index>(graph); }));
     delete indexes[0];
     delete indexes[1];
 }
@@ -1234,7 +1220,7 @@ TEST(Io, PositionsOfShards) {
                 Index,
                 IndexBinary>;
         const auto q = data_for<T>(5, 9);
-        const auto copy = from_bytes<T>(to_bytes<T>(index));
+        const auto copy = from_bytes<T>(bytes_of<T>(index));
         expect_same(search(*copy, q, 4), search(static_cast<T&>(index), q, 4));
     };
     for (const std::string string : {"KIVF2(M=3)", "IDMap,KFlat(linear)"}) {
@@ -1379,7 +1365,7 @@ TEST(Io, GraphsWithBadLinks) {
     auto& hnsw = dynamic_cast<faiss::IndexHNSW&>(*index).hnsw;
     ASSERT_GE(hnsw.max_level, 1);
     const auto is_read = [&] { // objects that cannot be read are not written
-        return !throws([&] { from_bytes<Index>(to_bytes(*index)); });
+        return !throws([&] { from_bytes<Index>(bytes_of(*index)); });
     };
     const auto refuses = [&](auto& field, const std::vector<int>& values) {
         const auto before = field;
@@ -1434,7 +1420,7 @@ TEST(Io, WhatCannotBeWrittenLeavesNoFile) {
         write<Index>(&ours, name.c_str());
         EXPECT_TRUE(throws([&] { write(bad, name.c_str()); }));
         EXPECT_EQ(folder.names(), Names{"index"});
-        EXPECT_EQ(file_bytes(name), to_bytes<Index>(ours));
+        EXPECT_EQ(file_bytes(name), bytes_of<Index>(ours));
     }
     EXPECT_TRUE(throws([&] { faiss_ext::clone_index(&map); }));
 }
@@ -1513,7 +1499,7 @@ TEST(Io, SymbolicLinks) {
         faiss_ext::write_index(index.get(), name.c_str());
         EXPECT_TRUE(fs::is_symlink(name));
         EXPECT_FALSE(fs::is_symlink(target));
-        EXPECT_EQ(file_bytes(target), to_bytes(*index));
+        EXPECT_EQ(file_bytes(target), bytes_of(*index));
         write_file(target, {1, 2, 3});
     }
     EXPECT_EQ(fs::read_symlink(folder / "link"), "data/target");
@@ -1557,7 +1543,7 @@ TEST(Io, FilesOfOthersStay) {
     for (int i = 0; i < 4; i++) {
         faiss_ext::write_index(index.get(), name.c_str());
     }
-    EXPECT_EQ(file_bytes(name), to_bytes(*index));
+    EXPECT_EQ(file_bytes(name), bytes_of(*index));
     EXPECT_EQ(file_bytes(victim), (Bytes{1, 2, 3}));
     EXPECT_EQ(folder.names().size(), size_t(count) + 2);
     for (int i = 0; i < count; i += 2) {
@@ -1675,7 +1661,7 @@ TEST(Io, Pipes) {
         const auto read = [&] { copy = faiss_ext::read_index(name.c_str()); };
         EXPECT_EQ(error_of(read), "") << string;
         writer.join();
-        EXPECT_TRUE(copy && to_bytes(*copy) == to_bytes(*index)) << string;
+        EXPECT_TRUE(copy && bytes_of(*copy) == bytes_of(*index)) << string;
     }
     EXPECT_EQ(folder.names(), Names{"pipe"});
     EXPECT_TRUE(fs::is_fifo(name));
@@ -1685,7 +1671,7 @@ TEST(Io, SeveralWritersOfOneFile) {
     TemporaryFolder folder;
     const std::string name = folder / "index";
     const auto a = make("KFlat(linear)"), b = make(sik + ",BFlat");
-    const Bytes bytes_a = to_bytes(*a), bytes_b = to_bytes(*b);
+    const Bytes bytes_a = bytes_of(*a), bytes_b = bytes_of(*b);
     faiss_ext::write_index(a.get(), name.c_str());
     std::vector<std::thread> threads;
     for (int t = 0; t < 3; t++) {

@@ -79,12 +79,6 @@ Found<float> as_floats(const Found<int32_t>& found) {
     return same;
 }
 
-std::vector<uint8_t> bytes_of(const KernelHash& hash) {
-    faiss::VectorIOWriter f;
-    write_VectorTransform(&hash, &f);
-    return f.data;
-}
-
 /// Both indexes over a FAISS binary index can do what it can do. If it throws,
 /// they throw.
 struct EachStorage : testing::TestWithParam<const char*> {

@@ -392,12 +392,7 @@ TEST(IndexPreTransformSIMD, CopiesCanBeMerged) {
         const auto fresh = index_factory(16, "HKM1(chi2),Flat", metric);
         fresh->add(300, x.data());
         const auto a = index_factory(16, "HKM1(chi2),Flat", metric);
-        faiss::VectorIOWriter writer;
-        write_index(a.get(), &writer);
-        faiss::VectorIOReader reader;
-        reader.data = writer.data;
-        const std::unique_ptr<faiss::Index> b = read_index(&reader),
-                                            c = clone_index(a.get());
+        const auto b = reread(*a), c = clone_index(a.get());
         a->add(100, x.data());
         b->add(150, &x[100 * 16]);
         c->add(50, &x[250 * 16]);
@@ -515,11 +510,7 @@ TEST(IndexPreTransformSIMD, FastScanListsThatCannotDecode) {
         index->reconstruct(7, one.data());
         index->reconstruct_n(3, 10, some.data());
         EXPECT_EQ(one, rows(some, d, 4, 5));
-        faiss::VectorIOWriter writer;
-        write_index(index.get(), &writer);
-        faiss::VectorIOReader reader;
-        reader.data = writer.data;
-        const auto read = read_index(&reader);
+        const auto read = reread(*index);
         const auto clone = clone_index(index.get());
         for (faiss::Index* other : {read.get(), clone.get()}) {
             const std::string why =

@@ -345,10 +345,8 @@ TEST(Mapped, StreamsAreRead) {
     for (const std::string& string :
          {sik + ",BFlat", "KIVF4(M=8)"s, "KFlat(chi2)"s}) {
         const auto index = make<Index>(string);
-        faiss::VectorIOWriter writer;
-        faiss_ext::write_index(index.get(), &writer);
         faiss::VectorIOReader reader;
-        reader.data = writer.data;
+        reader.data = bytes_of(*index);
         faiss::BufferedIOReader buffered(&reader, 1000);
         const auto copy = faiss_ext::read_index(&buffered, faiss::IO_FLAG_MMAP);
         expect_finds_the_same(*index, *copy);

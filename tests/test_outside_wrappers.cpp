@@ -71,12 +71,6 @@ struct Kind {
     static std::unique_ptr<Index> clone(const Index& index) {
         return clone_index(&index);
     }
-    static void write(const Index& index, faiss::IOWriter* f) {
-        faiss_ext::write_index(&index, f);
-    }
-    static std::unique_ptr<Index> read(faiss::IOReader* f) {
-        return faiss_ext::read_index(f);
-    }
 };
 
 template <>
@@ -94,12 +88,6 @@ struct Kind<IndexBinary> {
     }
     static std::unique_ptr<IndexBinary> clone(const IndexBinary& index) {
         return clone_binary_index(&index);
-    }
-    static void write(const IndexBinary& index, faiss::IOWriter* f) {
-        faiss_ext::write_index_binary(&index, f);
-    }
-    static std::unique_ptr<IndexBinary> read(faiss::IOReader* f) {
-        return faiss_ext::read_index_binary(f);
     }
 };
 
@@ -291,20 +279,6 @@ std::unique_ptr<IndexT> make(const std::string& text) {
     index->train(n, x.data());
     index->add(n, x.data());
     return index;
-}
-
-template <class IndexT>
-Bytes bytes_of(const IndexT& index) {
-    faiss::VectorIOWriter writer;
-    Kind<IndexT>::write(index, &writer);
-    return writer.data;
-}
-
-template <class IndexT = Index>
-std::unique_ptr<IndexT> from_bytes(const Bytes& bytes) {
-    faiss::VectorIOReader reader;
-    reader.data = bytes;
-    return Kind<IndexT>::read(&reader);
 }
 
 template <class IndexT>

@@ -270,15 +270,6 @@ std::unique_ptr<faiss::Index> make_index(const std::string& text) {
     return faiss_ext::index_factory(d, text);
 }
 
-/// Copies through a file.
-std::unique_ptr<faiss::Index> copy_of(const faiss::Index& index) {
-    faiss::VectorIOWriter writer;
-    faiss_ext::write_index(&index, &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    return faiss_ext::read_index(&reader);
-}
-
 TEST_F(Registry, NamesAndEntries) {
     const auto expect_names = [](const std::vector<std::string>& names,
                                  const std::vector<std::string>& expected) {
@@ -486,7 +477,7 @@ TEST_F(Registry, InIndexes) {
         index->train(n, x.data());
         index->add(n, x.data());
         const auto found = search(*index, q, 5);
-        const auto read = copy_of(*index);
+        const auto read = reread(*index);
         const auto clone = faiss_ext::clone_index(index.get());
         for (const faiss::Index* copy : {read.get(), clone.get()}) {
             EXPECT_EQ(typeid(*copy), typeid(*index));
@@ -498,7 +489,7 @@ TEST_F(Registry, InIndexes) {
     const auto index = make_index("Scaled");
     index->add(n, x.data());
     dynamic_cast<ScaledIndex&>(*index).codes.resize(100);
-    EXPECT_TRUE(throws([&] { copy_of(*index); }, "codes"));
+    EXPECT_TRUE(throws([&] { reread(*index); }, "codes"));
 }
 
 TEST_F(Registry, BinaryIndexes) {

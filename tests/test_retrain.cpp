@@ -71,12 +71,6 @@ Floats counts(idx_t number, int seed) {
 const Floats before = counts(200, 1), now = counts(n, 2),
              recent = counts(250, 3);
 
-Bytes file_of(const faiss::Index& index) {
-    faiss::VectorIOWriter writer;
-    write_index(&index, &writer);
-    return writer.data;
-}
-
 IndexPtr trained(const std::string& string, const Floats& x) {
     IndexPtr index = index_factory(d, string);
     index->train(x.size() / d, x.data());
@@ -132,14 +126,14 @@ TEST(Retrained, IsTheIndexThatItsStringMakes) {
         const IndexPtr old = trained(string, before);
         old->add(n, now.data());
         set_parameters(*old);
-        const Bytes file = file_of(*old);
+        const Bytes file = bytes_of(*old);
         const IndexPtr expected = trained(string, recent);
         expected->add(n, now.data());
         set_parameters(*expected);
         const IndexPtr made = retrained(*old);
-        EXPECT_EQ(file_of(*made), file_of(*expected));
+        EXPECT_EQ(bytes_of(*made), bytes_of(*expected));
         expect_same(search(*made, recent, 5), search(*expected, recent, 5));
-        EXPECT_EQ(file_of(*old), file);
+        EXPECT_EQ(bytes_of(*old), file);
     }
 }
 
@@ -200,7 +194,7 @@ TEST(Retrained, CopiesStoredVectorsBitByBit) {
                 b.codes.data()))
                 << store;
         // once more: nothing drifts
-        EXPECT_EQ(file_of(*retrained(*made)), file_of(*made)) << store;
+        EXPECT_EQ(bytes_of(*retrained(*made)), bytes_of(*made)) << store;
     }
 }
 
@@ -330,14 +324,14 @@ TEST(Retrained, KeepsGivenFrequenciesAndFunctions) {
         expected->train(recent.size() / d, recent.data());
         expected->add(n, now.data());
         const IndexPtr made = retrained(*old);
-        EXPECT_EQ(file_of(*made), file_of(*expected));
+        EXPECT_EQ(bytes_of(*made), bytes_of(*expected));
         expect_same(search(*made, recent, 5), search(*expected, recent, 5));
         EXPECT_TRUE(
                 throws([&] { index_string(*made); }, "has no factory string"));
 
         const IndexPtr alone = makers[i](), empty = makers[i]();
         alone->train(recent.size() / d, recent.data());
-        EXPECT_EQ(file_of(*retrained(*empty)), file_of(*alone));
+        EXPECT_EQ(bytes_of(*retrained(*empty)), bytes_of(*alone));
     }
 }
 
@@ -379,11 +373,11 @@ TEST(Retrained, DrawsASampleOfTheStoredVectors) {
     const IndexPtr old = trained(string, before);
     old->add(n, now.data());
     EXPECT_EQ(
-            file_of(*retrained_on_sample(*old)),
-            file_of(*retrained(*old, now)));
+            bytes_of(*retrained_on_sample(*old)),
+            bytes_of(*retrained(*old, now)));
     std::set<Bytes> files;
     for (const int64_t seed : {1, 2, 1}) {
-        files.insert(file_of(*retrained_on_sample(*old, 60, seed)));
+        files.insert(bytes_of(*retrained_on_sample(*old, 60, seed)));
     }
     EXPECT_EQ(files.size(), 2u);
 }
@@ -396,8 +390,8 @@ TEST(Retrained, EmptyAndUntrainedIndexes) {
         const IndexPtr empty = trained(string, before);
         const IndexPtr untrained = index_factory(d, string);
         const IndexPtr expected = trained(string, recent);
-        EXPECT_EQ(file_of(*retrained(*empty)), file_of(*expected));
-        EXPECT_EQ(file_of(*retrained(*untrained)), file_of(*expected));
+        EXPECT_EQ(bytes_of(*retrained(*empty)), bytes_of(*expected));
+        EXPECT_EQ(bytes_of(*retrained(*untrained)), bytes_of(*expected));
         EXPECT_FALSE(untrained->is_trained);
     }
     const IndexPtr empty = trained("SH16,BFlat,Refine(KFlat(chi2))", before);
@@ -425,7 +419,7 @@ TEST(Retrained, WithoutVectorsThereIsAnError) {
           "Concurrent,SH16,BFlat",
           "PCA8,IVF4,Flat"}) {
         const IndexPtr index = filled(string);
-        const Bytes file = file_of(*index);
+        const Bytes file = bytes_of(*index);
         EXPECT_TRUE(
                 throws([&] { retrained(*index); },
                        "retrained: ",
@@ -433,7 +427,7 @@ TEST(Retrained, WithoutVectorsThereIsAnError) {
                 << string;
         EXPECT_TRUE(throws(
                 [&] { retrained_on_sample(*index); }, "Refine(KFlat(...))"));
-        EXPECT_EQ(file_of(*index), file);
+        EXPECT_EQ(bytes_of(*index), file);
     }
 
     const IndexPtr part = filled("SH16,BFlat,Refine(KFlat(chi2))");
@@ -448,7 +442,7 @@ TEST(Retrained, WithoutVectorsThereIsAnError) {
 TEST(Retrained, BadCallsChangeNothing) {
     const IndexPtr old = trained("SH16,BFlat,Refine(KFlat(chi2))", before);
     old->add(n, now.data());
-    const Bytes file = file_of(*old);
+    const Bytes file = bytes_of(*old);
     auto negative = recent;
     negative[5] = -1;
     expect_throws({
@@ -473,7 +467,7 @@ TEST(Retrained, BadCallsChangeNothing) {
     refine.base_index->ntotal--;
     EXPECT_TRUE(throws([&] { retrained(*old); }, "base_index"));
     refine.base_index->ntotal++;
-    EXPECT_EQ(file_of(*old), file);
+    EXPECT_EQ(bytes_of(*old), file);
 }
 
 TEST(Retrained, SparseVectorsStaySparse) {
@@ -491,9 +485,9 @@ TEST(Retrained, SparseVectorsStaySparse) {
         train(*expected, others.get());
         add(*expected, rows.get());
         EXPECT_EQ(
-                file_of(*faiss_ext::retrained(*old, others.get())),
-                file_of(*expected));
-        EXPECT_EQ(file_of(*retrained_on_sample(*old)), file_of(*old));
+                bytes_of(*faiss_ext::retrained(*old, others.get())),
+                bytes_of(*expected));
+        EXPECT_EQ(bytes_of(*retrained_on_sample(*old)), bytes_of(*old));
     }
     const IndexPtr dense = trained("PCA8,KFlat(linear),RFlat", before);
     EXPECT_TRUE(throws(
@@ -539,19 +533,19 @@ TEST(Retrained, ManyVectorsAreEncodedInBlocksThatReport) {
                     rows));
     expected->add(many, rows.data());
     EXPECT_EQ(
-            file_of(*dynamic_cast<const IndexRefineKernel&>(*made).base_index),
-            file_of(*expected));
+            bytes_of(*dynamic_cast<const IndexRefineKernel&>(*made).base_index),
+            bytes_of(*expected));
 }
 
 TEST(Retrained, CanBeInterrupted) {
     const IndexPtr old =
             trained("SH16,BFlat,Refine(KFlat(chi2,store=u8))", before);
     old->add(n, now.data());
-    const Bytes file = file_of(*old);
+    const Bytes file = bytes_of(*old);
     for (const int at : {1, 2}) {
         EXPECT_TRUE(interrupted_at(at, [&] { retrained_on_sample(*old); }));
     }
-    EXPECT_EQ(file_of(*old), file);
+    EXPECT_EQ(bytes_of(*old), file);
     EXPECT_EQ(retrained(*old)->ntotal, n);
 }
 

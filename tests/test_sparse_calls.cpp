@@ -50,18 +50,6 @@ Ranges range_search(
     return to_ranges(result);
 }
 
-Bytes bytes_of(const faiss::Index& index) {
-    faiss::VectorIOWriter writer;
-    write_index(&index, &writer);
-    return writer.data;
-}
-
-std::unique_ptr<faiss::Index> index_of(const Bytes& bytes) {
-    faiss::VectorIOReader reader;
-    reader.data = bytes;
-    return std::unique_ptr<faiss::Index>(read_index(&reader));
-}
-
 class EachString : public testing::TestWithParam<std::string> {
    protected:
     const Rows x = draw(3000, d, 5, false, 1), q = draw(20, d, 5, false, 2);
@@ -185,7 +173,7 @@ TEST_P(EachString, IdsChangesAndFiles) {
     expect_equal(*sparse, *other);
 
     const auto bytes = bytes_of(*sparse);
-    const auto read = index_of(bytes);
+    const auto read = from_bytes(bytes);
     expect_equal(*read, *other);
     EXPECT_EQ(bytes_of(*read), bytes);
     const std::unique_ptr<faiss::Index> copy(clone_index(sparse.get()));

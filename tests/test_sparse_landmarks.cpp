@@ -132,19 +132,6 @@ void expect_near_projection(
     }
 }
 
-Bytes bytes_of(const faiss::VectorTransform& transform) {
-    faiss::VectorIOWriter writer;
-    write_VectorTransform(&transform, &writer);
-    return writer.data;
-}
-
-std::unique_ptr<faiss::VectorTransform> transform_of(const Bytes& bytes) {
-    faiss::VectorIOReader reader;
-    reader.data = bytes;
-    return std::unique_ptr<faiss::VectorTransform>(
-            read_VectorTransform(&reader));
-}
-
 /// The largest memory of this process so far.
 double peak_bytes() {
     rusage usage = {};
@@ -268,7 +255,7 @@ TEST(SparseLandmarks, AreSet) {
     EXPECT_EQ(given->p, 40);
     EXPECT_EQ(given->sparse_landmarks.indices, chosen.indices);
     // landmarks that are set keep their form
-    const auto file = transform_of(bytes_of(*given));
+    const auto file = reread(*given);
     for (KernelPCA* map : {given.get(), &dynamic_cast<KernelPCA&>(*file)}) {
         map->train(x.n(), x.dense().data());
         EXPECT_TRUE(same_bits(applied(*map, q), applied(*drawn, q)));
@@ -357,7 +344,7 @@ TEST(SparseLandmarks, FilesAndCopies) {
         made->train_sparse(x.get());
         const Floats expected = applied(*made, q);
         const Bytes bytes = bytes_of(*made);
-        const auto read = transform_of(bytes);
+        const auto read = from_bytes<faiss::VectorTransform>(bytes);
         const auto& same = dynamic_cast<const Transform&>(*read);
         made->check_identical(same);
         EXPECT_EQ(bytes_of(same), bytes);
@@ -366,7 +353,9 @@ TEST(SparseLandmarks, FilesAndCopies) {
         EXPECT_TRUE(same_bits(applied(*copy, q), expected));
         for (size_t size = 0; size < bytes.size(); size += 97) {
             const Bytes part(bytes.begin(), bytes.begin() + size);
-            EXPECT_TRUE(throws([&] { transform_of(part); })) << size;
+            EXPECT_TRUE(throws([&] {
+                from_bytes<faiss::VectorTransform>(part);
+            })) << size;
         }
     }
     // the other form is another map
@@ -389,7 +378,7 @@ TEST(SparseLandmarks, DamagedFiles) {
     const auto refused = [&](const std::string& named, auto&& change) {
         const auto map = as<KernelPCA>(trained->clone());
         change(*map, map->sparse_landmarks);
-        EXPECT_TRUE(throws([&] { transform_of(bytes_of(*map)); }, named));
+        EXPECT_TRUE(throws([&] { reread(*map); }, named));
     };
     using Map = KernelPCA;
     refused("column", [&](Map&, SparseRows& r) { r.indices[last] = d; });
@@ -455,7 +444,7 @@ TEST(SparseLandmarks, WideVectors) {
                 const Floats expected = applied(*narrow[i], q);
                 EXPECT_TRUE(same_bits(applied(*wide[i], wide_q), expected));
                 expect_small(*wide[i], x.indices.size(), 100);
-                const auto read = transform_of(bytes_of(*wide[i]));
+                const auto read = reread(*wide[i]);
                 EXPECT_TRUE(same_bits(
                         applied(dynamic_cast<Transform&>(*read), wide_q),
                         expected));

@@ -465,15 +465,11 @@ TEST(WideTransforms, AreMadeAtOnce) {
                 const auto* s = dynamic_cast<ShiftInvariantHash*>(hash.get())) {
             EXPECT_EQ(s->proj.kind, c.kind);
         }
-        faiss::VectorIOWriter file;
-        write_VectorTransform(hash.get(), &file);
+        const Bytes file = bytes_of(*hash);
         if (c.kind == Kind::generated || c.kind == Kind::automatic) {
-            EXPECT_LT(file.data.size(), 8000u);
+            EXPECT_LT(file.size(), 8000u);
         }
-        faiss::VectorIOReader reader;
-        reader.data = file.data;
-        const std::unique_ptr<faiss::VectorTransform> transform(
-                read_VectorTransform(&reader));
+        const auto transform = from_bytes<faiss::VectorTransform>(file);
         const auto* read = dynamic_cast<const KernelHash*>(transform.get());
         ASSERT_TRUE(read);
         EXPECT_EQ(read->description(), description);

@@ -246,14 +246,49 @@ inline Floats applied(const Projection& p, const Floats& x) {
     return y;
 }
 
-/// the same from its file
-inline std::unique_ptr<faiss::VectorTransform> reread(
-        const faiss::VectorTransform& vt) {
+// Files in memory.
+
+/// faiss::Index, faiss::IndexBinary or faiss::VectorTransform, of which T is
+/// one
+template <class T>
+using FileKind = std::conditional_t<
+        std::is_base_of_v<faiss::Index, T>,
+        faiss::Index,
+        std::conditional_t<
+                std::is_base_of_v<faiss::IndexBinary, T>,
+                faiss::IndexBinary,
+                faiss::VectorTransform>>;
+
+template <class T>
+Bytes bytes_of(const T& object) {
     faiss::VectorIOWriter writer;
-    faiss_ext::write_VectorTransform(&vt, &writer);
+    if constexpr (std::is_same_v<FileKind<T>, faiss::Index>) {
+        faiss_ext::write_index(&object, &writer);
+    } else if constexpr (std::is_same_v<FileKind<T>, faiss::IndexBinary>) {
+        faiss_ext::write_index_binary(&object, &writer);
+    } else {
+        faiss_ext::write_VectorTransform(&object, &writer);
+    }
+    return writer.data;
+}
+
+template <class T = faiss::Index>
+std::unique_ptr<T> from_bytes(const Bytes& bytes) {
     faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    return faiss_ext::read_VectorTransform(&reader);
+    reader.data = bytes;
+    if constexpr (std::is_same_v<T, faiss::Index>) {
+        return faiss_ext::read_index(&reader);
+    } else if constexpr (std::is_same_v<T, faiss::IndexBinary>) {
+        return faiss_ext::read_index_binary(&reader);
+    } else {
+        return faiss_ext::read_VectorTransform(&reader);
+    }
+}
+
+/// the same, written and read
+template <class T>
+std::unique_ptr<FileKind<T>> reread(const T& object) {
+    return from_bytes<FileKind<T>>(bytes_of(object));
 }
 
 /// the hash of a string, by its class
