@@ -11,11 +11,12 @@
 #   --out FOLDER            folder for the results, which must be empty or new
 #                           (default: dist)
 #   --draft                 works even if CHANGELOG.md says that the version is
-#                           not released yet
+#                           not released yet, or if there are uncommitted changes
 #
 # Each wheel is installed in clean environments. In one of them the code of the
 # README runs, and in another one all tests (test_matrix.sh). The results are the
-# wheels, SHA256SUMS and release_notes.md. Nothing is uploaded.
+# wheels, SHA256SUMS and release_notes.md, which appear in the folder only after all
+# tests have passed. Nothing is uploaded.
 #
 # Environment:
 #   PYTHON, FAISS_EXT_SKIP_INSTALL   as in build_wheel.sh
@@ -60,8 +61,11 @@ changes="$FAISS_EXT_ROOT/CHANGELOG.md"
 heading="$(grep -m 1 '^## ' "$changes")"
 [[ "$heading" == "## $version, "* ]] ||
     fail "CMakeLists.txt has version $version, but the first section of CHANGELOG.md is '$heading'"
-if ((!draft)) && [[ "$heading" == *"not released yet"* ]]; then
-    fail "CHANGELOG.md says '$heading'. Put the date there, or use --draft"
+if ((!draft)); then
+    [[ "$heading" != *"not released yet"* ]] ||
+        fail "CHANGELOG.md says '$heading'. Put the date there, or use --draft"
+    changed="$(git -C "$FAISS_EXT_ROOT" status --porcelain)"
+    [[ -z "$changed" ]] || fail "there are uncommitted changes. Commit them, or use --draft:"$'\n'"$changed"
 fi
 
 # folder_of[MINOR]: the checkout of its oldest patch
@@ -80,17 +84,20 @@ done < <(
 ((${#folder_of[@]} > 0)) ||
     fail "$checkouts has no folder with faiss/Index.h of FAISS 1.14.2 or newer"
 
-mkdir -p "$out"
-out="$(cd "$out" && pwd)"
+results="$FAISS_EXT_ROOT/build/release"
+rm -rf "$results"
+mkdir -p "$results"
 while read -r minor; do
     echo "=== FAISS $minor: ${folder_of[$minor]}"
     "$FAISS_EXT_ROOT/scripts/test_matrix.sh" wheel --faiss-include "${folder_of[$minor]}"
-    cp "$FAISS_EXT_ROOT"/build/matrix/wheel/*.whl "$out/"
+    cp "$FAISS_EXT_ROOT"/build/matrix/wheel/*.whl "$results/"
 done < <(printf '%s\n' "${!folder_of[@]}" | sort -V)
 
-(cd "$out" && sha256sum -- *.whl) >"$out/SHA256SUMS"
+(cd "$results" && sha256sum -- *.whl >SHA256SUMS)
 {
     echo "# faiss_ext $version"
     awk '/^## / { section++; next } section == 1' "$changes"
-} >"$out/release_notes.md"
+} >"$results/release_notes.md"
+mkdir -p "$out"
+mv "$results"/* "$out/"
 ls "$out"

@@ -108,7 +108,28 @@ def test_a_release_has_wheels_of_the_oldest_patches_with_checksums_and_notes(pro
 def test_a_failed_test_ends_the_release(project, checkouts):
     (checkouts / "1.14.9/broken").touch()
     assert release(project, "--draft", "--faiss-checkouts", checkouts).returncode != 0
-    assert not (project / "dist/SHA256SUMS").exists()
+    assert not (project / "dist").exists()
+    (checkouts / "1.14.9/broken").unlink()
+    assert release(project, "--draft", "--faiss-checkouts", checkouts).returncode == 0
+
+
+def test_only_committed_files_are_released(project, checkouts):
+    changes = project / "CHANGELOG.md"
+    changes.write_text(changes.read_text().replace(HEADING[0], f"## {VERSION}, 2030-01-01"))
+    (project / ".gitignore").write_text("/build/\n/dist/\n")
+
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b.c", *arguments], cwd=project, check=True)
+
+    git("init", "-q")
+    git("add", "--all")
+    git("commit", "-q", "-m", "All")
+    changes.write_text(changes.read_text() + "More.\n")
+    done = release(project, "--faiss-checkouts", checkouts)
+    assert done.returncode == 2 and "uncommitted changes" in done.stderr and " M CHANGELOG.md" in done.stderr
+    git("commit", "-q", "-a", "-m", "More")
+    assert release(project, "--faiss-checkouts", checkouts).returncode == 0
+    assert (project / "dist/SHA256SUMS").exists()
 
 
 def test_releases_that_cannot_be_made_are_refused_before_anything_is_built(project, checkouts, tmp_path):
