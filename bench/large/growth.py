@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the time of a query with lists grows with the number of vectors; docs/scaling.md.
+"""How the time of a query grows with the number of vectors; docs/scaling.md.
 
     PYTHONPATH=build/python /usr/bin/python3 bench/large/growth.py --data FOLDER --work FOLDER [--sizes 225000,2250000] \\
         [--sigma 8] [--kernel chi2] [--newest-faiss PYTHON] [--only REGEX]
@@ -7,8 +7,9 @@
 The vectors are local descriptors of bytes (scripts/datasets.py), and copies of them: each copy adds normal noise of its own
 seed, rounded and clipped to 0 to 255. Queries are other descriptors. For each size and index, the fastest setting with
 enough recall counts, for single queries and for a batch, on one thread and in processor time. PYTHON has the newest FAISS
-and faiss_ext; without it, only KIVF is measured. Every index is built and measured in a process of its own, whose results stay in
-the work folder. Prints Markdown.
+and faiss_ext; without it, FAISS's lists and graphs are left out. Every index is built in a process of its own, and measured in
+another one. The work folder keeps the indexes and the figures, so a second run measures only what is missing. Use --build to
+build on a busy machine, and measure later on an idle one. Prints Markdown.
 """
 
 import argparse
@@ -28,9 +29,14 @@ sys.path[:0] = [str(HERE.parents[1] / "scripts")]
 import datasets  # noqa: E402
 
 K, RECALL, QUERIES = 10, 0.95, 500
-PROBES, FACTORS = [4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256], [2, 3, 4, 6, 8, 16]
-MAPS = {"chi2": "HKM1(chi2),PCAR64", "l2": "PCAR64"}
-LISTS = {"KIVF": "KIVF{nlist}(M=64)", "FAISS": "IVF{nlist},PQ64x4fs"}
+FACTORS = [2, 3, 4, 6, 8, 16, 32]
+MAPS = {"chi2": "HKM1(chi2),", "l2": ""}
+LISTS = {"KIVF": "KIVF{nlist}(M={dims})", "FAISS, lists": "IVF{nlist},PQ{dims}x4fs"}
+GRAPHS = {"HNSW": "HNSW16(efConstruction=100),KFlat(linear,store=i8)", "FAISS, HNSW": "HNSW16_SQ8"}
+EFFORTS = {
+    "nprobe": [4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256],
+    "efSearch": [16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024],
+}
 CHUNK = 200_000
 
 
@@ -51,12 +57,13 @@ def in_chunks(x):
         yield x[begin : begin + CHUNK].astype(np.float32)
 
 
-def neighbours(path, x, queries, kernel):
+def neighbours(path, vectors, queries, kernel):
     """The exact ones, kept in a file."""
     if not path.exists():
         import faiss
         import faiss_ext  # noqa: F401
 
+        x = vectors()
         index = faiss.index_factory(x.shape[1], f"KFlat({kernel},store=u8)")
         for rows in in_chunks(x):
             index.add(rows)
@@ -87,44 +94,60 @@ def best(settings, set_parameters, time_of):
     return {"us": 1e6 * min(times) / QUERIES, "setting": settings[int(np.argmin(times))]}
 
 
-def measure(args, string, n):
-    """Builds an index, and finds its fastest settings."""
+def build(args, string, n, path):
+    """Builds an index and writes it, with its times behind its name."""
+    import faiss
+    import faiss_ext  # noqa: F401
+
+    x = copies(datasets.load(args.data, args.dataset, queries=QUERIES).base, n, args.sigma)
+    index = faiss.index_factory(x.shape[1], string)
+    lists = re.search(r"IVF(\d+)", string)
+    in_training = max(100_000, args.train * int(lists[1])) if lists else 100_000
+    start = time.process_time()
+    index.train(x[np.random.default_rng(0).permutation(n)[:in_training]].astype(np.float32))
+    trained = time.process_time() - start
+    for rows in in_chunks(x):
+        index.add(rows)
+    times = {"train_s": trained, "build_s": time.process_time() - start}
+    faiss.write_index(index, str(path))
+    path.with_suffix(".build.json").write_text(json.dumps(times))
+
+
+def measure(args, n, path):
+    """Finds the fastest settings of an index and writes their figures."""
     import faiss
     import faiss_ext
 
     faiss.omp_set_num_threads(1)
     data = datasets.load(args.data, args.dataset, queries=QUERIES)
-    x, queries = copies(data.base, n, args.sigma), np.ascontiguousarray(data.queries, np.float32)
-    expected = neighbours(args.work / f"{args.kernel}-{n}-{args.sigma}.npy", x, queries, args.kernel)
-    index = faiss.index_factory(x.shape[1], string)
-    nlist = int(re.search(r"IVF(\d+)", string)[1])
-    start = time.process_time()
-    index.train(x[np.random.default_rng(0).permutation(n)[: max(100_000, args.train * nlist)]].astype(np.float32))
-    trained = time.process_time() - start
-    for rows in in_chunks(x):
-        index.add(rows)
-    built = time.process_time() - start
-    del x
+    queries = np.ascontiguousarray(data.queries, np.float32)
+    truth = args.work / f"{args.kernel}-{n}-{args.sigma}.npy"
+    expected = neighbours(truth, lambda: copies(data.base, n, args.sigma), queries, args.kernel)
+    index = faiss.read_index(str(path))
+    effort = "nprobe" if "IVF" in path.name else "efSearch"
 
     def set_parameters(setting):
         index.k_factor = setting[1]
-        faiss_ext.set_index_parameter(index, "nprobe", setting[0])
+        faiss_ext.set_index_parameter(index, effort, setting[0])
 
     found = []
     for factor in FACTORS:
-        for probes in PROBES:
-            set_parameters((probes, factor))
+        for value in EFFORTS[effort]:
+            if effort == "efSearch" and value < factor * K:
+                continue  # a graph returns no more than efSearch
+            set_parameters((value, factor))
             share = recall(index.search(queries, K)[1], expected)
-            if share >= RECALL:  # more lists take longer
-                found.append((probes, factor))
+            if share >= RECALL:  # more effort takes longer
+                found.append((value, factor))
                 break
-    if not found:
-        return {"train_s": trained, "build_s": built, "recall": share}
-    singles = [queries[i : i + 1] for i in range(QUERIES)]
-    return {
-        "train_s": trained, "build_s": built,
-        "batch": best(found, set_parameters, lambda: seconds(lambda: index.search(queries, K), 5)),
-        "single": best(found, set_parameters, lambda: seconds(lambda: [index.search(q, K) for q in singles], 5))}
+    figures = json.loads(path.with_suffix(".build.json").read_text()) | {"bytes": path.stat().st_size / n}
+    if found:
+        singles = [queries[i : i + 1] for i in range(QUERIES)]
+        figures["batch"] = best(found, set_parameters, lambda: seconds(lambda: index.search(queries, K), 5))
+        figures["single"] = best(found, set_parameters, lambda: seconds(lambda: [index.search(q, K) for q in singles], 5))
+    else:
+        figures["recall"] = share
+    path.with_suffix(".json").write_text(json.dumps(figures))
 
 
 def lists_for(n):
@@ -133,19 +156,38 @@ def lists_for(n):
     return [middle // 2, middle, 2 * middle]
 
 
-def measured(args, kind, n, nlist):
-    """The figures of one index, from a process of its own or kept from before."""
-    string = f"{MAPS[args.kernel]},{LISTS[kind].format(nlist=nlist)},Refine(KFlat({args.kernel},store=u8))"
-    path = args.work / f"{args.kernel}-{n}-{args.sigma}-{kind}-{nlist}.json"
-    if not path.exists():
-        python = args.newest_faiss if kind == "FAISS" else sys.executable
-        job = [python, __file__, *sys.argv[1:], "--string", string, "--n", str(n), "--answer", str(path)]
-        environment = dict(os.environ)
-        if kind == "FAISS":
-            environment.pop("PYTHONPATH", None)  # it has its own faiss_ext
+def codes_of(args, kind, n):
+    """The indexes to try, as strings without the map and the re-ranking."""
+    if kind in GRAPHS:
+        return [f"PCAR{dims},{GRAPHS[kind]}" for dims in args.dims]
+    return [
+        f"PCAR{dims},{LISTS[kind].format(nlist=nlist, dims=dims)}"
+        for dims, nlist in itertools.product(args.dims, args.lists or lists_for(n))]
+
+
+def measured(args, kind, code, n):
+    """The figures of one index, or None if it is only built."""
+    string = f"{MAPS[args.kernel]}{code},Refine(KFlat({args.kernel},store=u8))"
+    name = f"{args.kernel}-{n}-{args.sigma}-" + re.sub("[^A-Za-z0-9]+", "-", code).strip("-")
+    path, answer = args.work / f"{name}.index", args.work / f"{name}.json"
+    is_newest = kind.startswith("FAISS")
+    python = args.newest_faiss if is_newest else sys.executable
+    environment = dict(os.environ)
+    if is_newest:
+        environment.pop("PYTHONPATH", None)  # it has its own faiss_ext
+
+    def run(task):
+        job = [python, __file__, *sys.argv[1:], "--task", task, "--string", string, "--n", str(n), "--index", str(path)]
         if subprocess.run(job, env=environment, check=False).returncode:
             raise SystemExit(f"{string} with {n} vectors failed")
-    found = json.loads(path.read_text())
+
+    if not path.exists():
+        run("build")
+    if not answer.exists():
+        if args.build:
+            return None
+        run("measure")
+    found = json.loads(answer.read_text())
     print(f"{string}, {n} vectors: {found}", file=sys.stderr, flush=True)
     return found
 
@@ -156,26 +198,26 @@ def exponent(points):
 
 
 def report(args):
-    kinds = ["KIVF"] + ["FAISS"] * bool(args.newest_faiss)
-    print("| vectors | index | us, single query | lists, nprobe, k_factor | us, in a batch | lists, nprobe, k_factor |")
+    print("| vectors | index | us, single query | settings | us, in a batch | settings |")
     print("|---|---|---|---|---|---|")
     points = {}
-    for n, kind in itertools.product(args.sizes, kinds):
-        found = {}
-        for nlist in args.lists or lists_for(n):
-            if re.search(args.only, f"{kind}{nlist}"):
-                found[nlist] = measured(args, kind, n, nlist)
+    for n, kind in itertools.product(args.sizes, LISTS | GRAPHS):
+        if kind.startswith("FAISS") and not args.newest_faiss:
+            continue
+        found = [
+            (code, f) for code in codes_of(args, kind, n)
+            if re.search(args.only, code) and (f := measured(args, kind, code, n))]
         cells = []
         for how in ("single", "batch"):
-            reached = {nlist: f[how] for nlist, f in found.items() if how in f}
+            reached = [(f[how], code) for code, f in found if how in f]
             if not reached:
                 cells += ["", ""]
                 continue
-            nlist = min(reached, key=lambda nlist: reached[nlist]["us"])
-            us, setting = reached[nlist]["us"], reached[nlist]["setting"]
-            points.setdefault((kind, how), []).append((n, us))
-            cells += [f"{us:.0f}", ", ".join(f"{v:,}" for v in (nlist, *setting))]
-        print(f"| {n:,} | {kind} | " + " | ".join(cells) + " |", flush=True)
+            fastest, code = min(reached, key=lambda r: r[0]["us"])
+            points.setdefault((kind, how), []).append((n, fastest["us"]))
+            cells += [f"{fastest['us']:.0f}", f"`{code}`, " + ", ".join(str(v) for v in fastest["setting"])]
+        if found:
+            print(f"| {n:,} | {kind} | " + " | ".join(cells) + " |", flush=True)
     for (kind, how), of_sizes in points.items():
         if len(of_sizes) > 1:
             print(f"\n{kind}, {how}: the time grows as n^{exponent(of_sizes):.2f}.")
@@ -189,11 +231,14 @@ def parse_args():
     parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], default=[225_000, 2_250_000])
     parser.add_argument("--sigma", type=float, default=8, help="standard deviation of the noise")
     parser.add_argument("--kernel", choices=list(MAPS), default="chi2")
+    parser.add_argument(
+        "--dims", type=lambda text: [int(n) for n in text.split(",")], default=[64, 128], help="dimensions behind the PCA")
     parser.add_argument("--lists", type=lambda text: [int(n) for n in text.split(",")], help="numbers of lists")
     parser.add_argument("--train", type=int, default=40, help="training vectors for each list")
     parser.add_argument("--newest-faiss", help="Python with the newest FAISS and faiss_ext")
-    parser.add_argument("--only", default="", metavar="REGEX", help="kind and number of lists, such as KIVF4096")
-    for name in ("--string", "--answer"):  # of a process for one index
+    parser.add_argument("--only", default="", metavar="REGEX", help="indexes, such as KIVF4096")
+    parser.add_argument("--build", action="store_true", help="only build what is missing")
+    for name in ("--task", "--string", "--index"):  # of a process for one index
         parser.add_argument(name, help=argparse.SUPPRESS)
     parser.add_argument("--n", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -202,8 +247,10 @@ def parse_args():
 def main():
     args = parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    if args.string:
-        Path(args.answer).write_text(json.dumps(measure(args, args.string, args.n)))
+    if args.task == "build":
+        build(args, args.string, args.n, Path(args.index))
+    elif args.task == "measure":
+        measure(args, args.n, Path(args.index))
     else:
         report(args)
     return 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The data sets: base vectors and queries, as histograms of mass 1 where the kernel is one of histograms.
 
-Files are read by scripts/datasets.py; what is particular to this benchmark is here: edge histograms of images, a set
-made several times as large, and the name of each.
+Files are read by scripts/datasets.py; what is particular to this benchmark is here: edge histograms and patches of images,
+a set made several times as large, and the name of each.
 """
 
 import sys
@@ -15,13 +15,17 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench")]
 import datasets  # noqa: E402
 
 HISTOGRAM_KERNELS = ("chi2", "intersection", "js", "hellinger")
-EDGES = "_edges"
+EDGES, PATCHES = "_edges", "_patches"
 CELLS, ORIENTATIONS = 5, 6
+PATCHES_OF_IMAGE, PATCH_SEED = 20, 1
 JITTER_SEED = 1
 
 
 def names(folders):
-    """Names of all sets in the folders; images have a second one, with `_edges` behind the name."""
+    """Names of all sets in the folders; images have a second one, with `_edges` behind the name.
+
+    A third one, with `_patches`, is loaded only if it is named, because it is large.
+    """
     found = []
     for folder in folders:
         for name, files in datasets.find_datasets(folder).items():
@@ -37,15 +41,42 @@ def load(name, folders, queries, limit=None):
         return datasets.load_digits(queries, limit)
     if Path(name).is_file():
         return datasets.load(name, queries=queries, limit=limit)
-    plain = name.removesuffix(EDGES)
+    plain = name.removesuffix(EDGES).removesuffix(PATCHES)
     for folder in folders:
         if plain in datasets.find_datasets(folder):
+            if name.endswith(PATCHES):
+                data = datasets.load(folder, plain, limit=limit and -(-limit // PATCHES_OF_IMAGE))
+                base, of_queries = (patches(x, PATCHES_OF_IMAGE) for x in (data.base, data.queries))
+                return datasets.Dataset(name, base[:limit], of_queries[:queries])
             data = datasets.load(folder, plain, queries=queries, limit=limit)
             if plain == name:
                 return data
             return datasets.Dataset(name, edge_histograms(data.base), edge_histograms(data.queries))
     known = ", ".join(["digits", *names(folders)])
     raise datasets.DatasetError(f"there is no set or file '{name}'; there are: {known}")
+
+
+def side_of(images):
+    side = int(round(images.shape[1] ** 0.5))
+    if side * side != images.shape[1] or side < CELLS:
+        raise datasets.DatasetError(f"only square images have edges and patches; {images.shape[1]} components are none")
+    return side
+
+
+def patches(images, count):
+    """Random square patches with half the side of the images, which are square and given as rows.
+
+    Every image gives `count` different ones. Those without a tenth of grey values above 0 are left out. The order is random.
+    """
+    side = side_of(images)
+    half, places = side // 2, (side - side // 2 + 1) ** 2
+    rng = np.random.default_rng(PATCH_SEED)
+    windows = np.lib.stride_tricks.sliding_window_view(images.reshape(-1, side, side), (half, half), axis=(1, 2))
+    chosen = np.argsort(rng.random((len(images), places), np.float32), axis=1)[:, :count]
+    rows, columns = np.divmod(chosen, side - half + 1)
+    out = windows[np.arange(len(images))[:, None], rows, columns].reshape(-1, half * half)
+    out = out[(out > 0).mean(axis=1) >= 0.1]
+    return out[rng.permutation(len(out))]
 
 
 def edge_histograms(images):
@@ -56,9 +87,7 @@ def edge_histograms(images):
     which the gradient's orientation falls, opposite directions being the same orientation. Component (5 r + c) 6 + b is
     bin b of the cell in row r and column c. Nothing is smoothed, interpolated or normalised.
     """
-    side = int(round(images.shape[1] ** 0.5))
-    if side * side != images.shape[1] or side < CELLS:
-        raise datasets.DatasetError(f"edge histograms need square images; {images.shape[1]} components are none")
+    side = side_of(images)
     size = CELLS * CELLS * ORIENTATIONS
     cell = np.arange(side) * CELLS // side
     first_bin = (cell[:, None] * CELLS + cell[None, :]) * ORIENTATIONS
