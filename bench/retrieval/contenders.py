@@ -7,7 +7,7 @@ name, family    the string, and the group that one line of the plot shows
 side            ours, or peer
 library         who builds it, see libraries.py
 string, M, metric, options   what is built
-input           map: the explicit map of the vectors; pca: the map behind our PCA; vectors: themselves
+input           map: the explicit map of the vectors; pca64: our PCA of the map, of so many dimensions; vectors: themselves
 parameter       name of the search effort, and `efforts`, its values in ascending order
 factors         candidates for each result, in ascending order
 ranks_itself    whether the search itself re-ranks (or needs it not); else our exact kernel does, and is counted
@@ -17,12 +17,12 @@ effort_is_candidates   whether an effort below the number of candidates makes no
 import math
 import re
 
-NPROBES = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
-EF = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
+EF = [16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512]
+NPROBES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, *EF[:-5]]
 CODES_FACTORS = [4, 8, 16, 32, 64]
-PQ_FACTORS = [2, 3, 4, 6, 8, 12, 16, 32]
+PQ_FACTORS = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32]
 MAP_FACTORS = [2, 4]  # an explicit map is near the kernel
-PCA_DIMS = 64  # of the vectors that peers get behind our PCA
+PCA_DIMS = (64, 128)  # of the vectors that peers get behind our PCA
 MAP_OF = {kernel: f"HKM1({kernel})" for kernel in ("chi2", "intersection", "js", "hellinger")}
 OWN_METRIC = {"chi2": "chi2", "js": "js", "intersection": "l1"}  # on histograms of mass 1, in the same order
 LIST_SIZES = (110, 240)  # vectors for each inverted list
@@ -67,7 +67,7 @@ def ours(kernel, n, map_dims, store):
     """All of ours but the exact scan."""
     refine = f"Refine(KFlat({kernel},store={store}))"
     common = {"side": "ours", "library": "faiss_ext", "input": "vectors", "ranks_itself": True}
-    narrow, (wide, parts) = pca_dims(map_dims), reduced(map_dims)
+    narrow, (wide, parts) = pca_dims(map_dims)[0], reduced(map_dims)
     few, many = list_counts(n)[0], list_counts(n)[-1]
     found = [contender(f"KFlat({kernel},store={rows})", "KFlat of compact rows", **common) for rows in sorted({"f16", store})]
     for codes in _codes(kernel):
@@ -84,10 +84,9 @@ def ours(kernel, n, map_dims, store):
         found.append(contender(f"{front},IVF{many},PQ{parts}x4fs,{refine}", family, **lists))
     graph = {"parameter": "efSearch", "efforts": EF, "effort_is_candidates": True, **common}
     found.append(contender(f"HNSW32,KFlat({kernel})", "HNSW,KFlat", **graph))
-    front = _fronts(kernel, min(64, p))[0]
     found += [contender(
-        f"{front},{links},KFlat(linear,store=i8),{refine}", "map,HNSW,KFlat of bytes,Refine",
-        **{**graph, "factors": PQ_FACTORS}) for links in ("HNSW16", "HNSW16(efConstruction=100)")]
+        f"{_fronts(kernel, p)[0]},HNSW16(efConstruction=100),KFlat(linear,store=i8),{refine}",
+        "map,HNSW,KFlat of bytes,Refine", **{**graph, "factors": PQ_FACTORS}) for p in pca_dims(map_dims)]
     return found
 
 
@@ -113,7 +112,8 @@ def _fronts(kernel, p):
 
 def peers(kernel, n, map_dims):
     """Peers on the explicit map, re-ranked by us, and those that know the kernel itself."""
-    return _faiss(n, map_dims) + _graphs() + _behind_pca(n, map_dims) + _with_metrics(plain(kernel))
+    behind_pca = [peer for p in pca_dims(map_dims) for peer in _behind_pca(n, p)]
+    return _faiss(n, map_dims) + _graphs() + behind_pca + _with_metrics(plain(kernel))
 
 
 def _faiss(n, map_dims):
@@ -154,38 +154,41 @@ def _graphs():
     ]
 
 
-def _behind_pca(n, map_dims):
-    """Peers that get the same reduced vectors as our lists."""
-    p, many = pca_dims(map_dims), list_counts(n)[-1]
-    few = list_counts(n)[0]
-    common = {"side": "peer", "input": "pca", "factors": PQ_FACTORS}
+def _behind_pca(n, p):
+    """Peers that get the same p components as our lists."""
+    few, many = list_counts(n)[0], list_counts(n)[-1]
+    front = f"our PCA{p}, "
+    common = {"side": "peer", "input": f"pca{p}", "factors": PQ_FACTORS}
     lists = {**common, "parameter": "nprobe", "efforts": NPROBES}
     graph = {**common, "parameter": "ef", "efforts": EF, "effort_is_candidates": True}
     found = []
     for nlist in (few, many):
-        found.append(contender(
-            f"our PCA, IVF{nlist},PQ{p}x4fs", "FAISS IVF-PQ, our PCA", library="faiss", string=f"IVF{nlist},PQ{p}x4fs", **lists))
+        found += [contender(
+            f"{front}{string}", "FAISS IVF-PQ, our PCA", library="faiss", string=string, **lists)
+            for string in [f"IVF{nlist},PQ{parts}x4fs" for parts in sorted({min(p, 64), p})]]
         for bits in (1, 4):
             found.append(contender(
-                f"our PCA, RaBitQ IVF{nlist}, {bits} bits", "RaBitQ IVF", library="rabitqlib IVF",
+                f"{front}RaBitQ IVF{nlist}, {bits} bits", "RaBitQ IVF", library="rabitqlib IVF",
                 options={"lists": nlist, "bits": bits}, **lists))
         for block, threshold in ((2, 0.2), (1, math.nan)):
             found.append(contender(
-                f"our PCA, ScaNN {nlist} leaves, blocks of {block}", "ScaNN", library="scann",
+                f"{front}ScaNN {nlist} leaves, blocks of {block}", "ScaNN", library="scann",
                 options={"lists": nlist, "block": block, "threshold": threshold}, **lists))
     for bits in (4, 8):
         found.append(contender(
-            f"our PCA, RaBitQ HNSW M=16, {bits} bits", "RaBitQ HNSW", library="rabitqlib HNSW", M=16,
+            f"{front}RaBitQ HNSW M=16, {bits} bits", "RaBitQ HNSW", library="rabitqlib HNSW", M=16,
             options={"lists": 16, "bits": bits}, **graph))
-    found.append(contender("our PCA, SymphonyQG M=32", "SymphonyQG", library="rabitqlib SymQG", M=32, **graph))
-    found.append(contender("our PCA, glass HNSW M=32, SQ8U", "glass", library="glass", M=32, **graph))
-    found.append(contender("our PCA, hnswlib M=16", "hnswlib, our PCA", library="hnswlib", M=16, **graph))
+    found.append(contender(f"{front}HNSW16_SQ8", "FAISS HNSW of bytes, our PCA", library="faiss", string="HNSW16_SQ8",
+                           **{**graph, "parameter": "efSearch"}))
+    found.append(contender(f"{front}SymphonyQG M=32", "SymphonyQG", library="rabitqlib SymQG", M=32, **graph))
+    found.append(contender(f"{front}glass HNSW M=32, SQ8U", "glass", library="glass", M=32, **graph))
+    found.append(contender(f"{front}hnswlib M=16", "hnswlib, our PCA", library="hnswlib", M=16, **graph))
     return found
 
 
 def pca_dims(map_dims):
-    """Dimensions of the vectors that peers get behind our PCA."""
-    return min(PCA_DIMS, map_dims)
+    """Dimensions of the vectors that peers get behind our PCA, in ascending order."""
+    return sorted({min(p, map_dims) for p in PCA_DIMS})
 
 
 def _with_metrics(kernel):
