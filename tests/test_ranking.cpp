@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "core/ranking.h"
+#include "simd/ranking.h"
 
 #include <algorithm>
 #include <limits>

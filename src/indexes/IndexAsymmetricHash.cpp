@@ -13,7 +13,6 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "core/ranking.h"
 #include "core/slices.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/index_positions.h"
@@ -22,6 +21,7 @@
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
 #include "simd/elementwise.h"
+#include "simd/ranking.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {

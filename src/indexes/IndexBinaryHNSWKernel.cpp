@@ -12,10 +12,10 @@
 #include "core/errors.h"
 #include "core/hamming.h"
 #include "core/parallel.h"
-#include "core/ranking.h"
 #include "core/scratch.h"
 #include "indexes/bit_scan.h"
 #include "indexes/code_scores.h"
+#include "simd/ranking.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {

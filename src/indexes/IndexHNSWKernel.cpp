@@ -11,7 +11,6 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "core/ranking.h"
 #include "indexes/GraphChanges.h"
 #include "indexes/graph_checks.h"
 #include "indexes/graph_search.h"
@@ -23,6 +22,7 @@
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
 #include "indexes/selected_places.h"
+#include "simd/ranking.h"
 
 namespace faiss_ext {
 

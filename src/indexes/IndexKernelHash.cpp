@@ -12,12 +12,12 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
-#include "core/ranking.h"
 #include "indexes/batch_calls.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
 #include "indexes/no_vectors.h"
+#include "simd/ranking.h"
 
 namespace faiss_ext {
 

@@ -20,7 +20,6 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "core/ranking.h"
 #include "indexes/batch_calls.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
@@ -31,6 +30,7 @@
 #include "indexes/search_params.h"
 #include "indexes/selected_places.h"
 #include "indexes/supported_calls.h"
+#include "simd/ranking.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {

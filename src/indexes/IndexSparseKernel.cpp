@@ -18,7 +18,6 @@
 #include "core/errors.h"
 #include "core/field_strings.h"
 #include "core/parallel.h"
-#include "core/ranking.h"
 #include "core/scratch.h"
 #include "core/sparse_input.h"
 #include "indexes/SparseBatch.h"
@@ -33,6 +32,7 @@
 #include "indexes/subset_scores.h"
 #include "kernels/SparseQuery.h"
 #include "kernels/sparse_blocks.h"
+#include "simd/ranking.h"
 
 namespace faiss_ext {
 

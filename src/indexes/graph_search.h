@@ -21,11 +21,11 @@
 
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "core/ranking.h"
 #include "indexes/graph_walk.h"
 #include "indexes/index_compat.h"
 #include "indexes/search_params.h"
 #include "indexes/selected_places.h"
+#include "simd/ranking.h"
 
 namespace faiss_ext {
 

@@ -12,10 +12,10 @@
 #include "core/parallel.h"
 #include "core/prefetch.h"
 #include "core/progress.h"
-#include "core/ranking.h"
 #include "core/sample.h"
 #include "simd/byte_products.h"
 #include "simd/projection.h"
+#include "simd/ranking.h"
 #include "simd/selection.h"
 
 namespace faiss_ext {

@@ -14,8 +14,8 @@
 #include <faiss_ext/kernels/LinearKernel.h>
 
 #include "core/parallel.h"
-#include "core/ranking.h"
 #include "indexes/incomplete_rows.h"
+#include "simd/ranking.h"
 #include "simd/rows.h"
 #include "simd/top_k.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ranking.h"
 #include "simd/instruction_set.h"
+#include "simd/ranking.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/selection.cpp"

@@ -13,7 +13,7 @@
 
 #include <faiss_ext/core/compat.h>
 
-#include "core/ranking.h"
+#include "simd/ranking.h"
 #include "simd/selection.h"
 
 namespace faiss_ext {

@@ -1,8 +1,58 @@
 // SPDX-License-Identifier: MIT
-#include "core/ranking.h"
+#include "simd/ranking.h"
 
 #include <algorithm>
 #include <bit>
+
+#include "simd/instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/ranking.cpp"
+#include <hwy/foreach_target.h>
+// (must follow foreach_target.h)
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_ext::simd {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Counts the keys that are smaller than each. n is a multiple of 16.
+void count_smaller_target(
+        size_t n,
+        const int32_t* HWY_RESTRICT keys,
+        int32_t* HWY_RESTRICT smaller) {
+    const hn::CappedTag<int32_t, 16> tag;
+    const size_t lanes = hn::Lanes(tag);
+    for (size_t i = 0; i < n; i += lanes) {
+        const auto own = hn::LoadU(tag, keys + i);
+        auto even = hn::Zero(tag), odd = even;
+        for (size_t j = 0; j < n; j += 2) { // a true lane is -1
+            const auto is_smaller = [&](size_t k) {
+                return hn::VecFromMask(tag, hn::Lt(hn::Set(tag, keys[k]), own));
+            };
+            even = hn::Sub(even, is_smaller(j));
+            odd = hn::Sub(odd, is_smaller(j + 1));
+        }
+        hn::StoreU(hn::Add(even, odd), tag, smaller + i);
+    }
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_ext::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace faiss_ext::simd {
+
+HWY_EXPORT(count_smaller_target);
+
+static void count_smaller(size_t n, const int32_t* keys, int32_t* smaller) {
+    HWY_DYNAMIC_DISPATCH(count_smaller_target)(n, keys, smaller);
+}
+
+} // namespace faiss_ext::simd
 
 namespace faiss_ext {
 
@@ -64,22 +114,17 @@ bool sort_distinct(std::vector<Hit>& hits) {
     constexpr size_t group = 16;
     static_assert(few % group == 0 && few <= 64);
     const size_t n = hits.size(), end = (n + group - 1) / group * group;
-    int32_t keys[few];
+    int32_t keys[few], smaller[few];
     for (size_t i = 0; i < n; i++) {
         keys[i] = int32_t(key_of(hits[i].first) ^ 1u << 31);
     }
     std::fill(keys + n, keys + end, INT32_MAX);
+    simd::count_smaller(end, keys, smaller);
     Hit sorted[few];
     uint64_t taken = 0;
     for (size_t i = 0; i < n; i++) {
-        int32_t smaller = 0;
-        for (size_t j = 0; j < end; j += group) {
-            for (size_t l = 0; l < group; l++) {
-                smaller += keys[j + l] < keys[i];
-            }
-        }
-        sorted[smaller] = hits[i];
-        taken |= uint64_t(1) << smaller;
+        sorted[smaller[i]] = hits[i];
+        taken |= uint64_t(1) << smaller[i];
     }
     const bool are_distinct = size_t(std::popcount(taken)) == n;
     if (are_distinct) {
@@ -126,3 +171,4 @@ template void keep_smallest(std::vector<std::pair<float, int64_t>>&, size_t);
 template void keep_smallest(std::vector<std::pair<int32_t, int64_t>>&, size_t);
 
 } // namespace faiss_ext
+#endif // HWY_ONCE
