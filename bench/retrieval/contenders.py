@@ -20,7 +20,7 @@ import re
 EF = [16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512]
 NPROBES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, *EF[:-5]]
 CODES_FACTORS = [4, 8, 16, 32, 64]
-PQ_FACTORS = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32]
+PQ_FACTORS = [2, 2.5, 3, 3.5, 4, 5, 6, 8, 10, 12, 16, 24, 32]
 MAP_FACTORS = [2, 4]  # an explicit map is near the kernel
 PCA_DIMS = (64, 128)  # of the vectors that peers get behind our PCA
 MAP_OF = {kernel: f"HKM1({kernel})" for kernel in ("chi2", "intersection", "js", "hellinger")}
@@ -85,8 +85,8 @@ def ours(kernel, n, map_dims, store):
     graph = {"parameter": "efSearch", "efforts": EF, "effort_is_candidates": True, **common}
     found.append(contender(f"HNSW32,KFlat({kernel})", "HNSW,KFlat", **graph))
     found += [contender(
-        f"{_fronts(kernel, p)[0]},HNSW16(efConstruction=100),KFlat(linear,store=i8),{refine}",
-        "map,HNSW,KFlat of bytes,Refine", **{**graph, "factors": PQ_FACTORS}) for p in pca_dims(map_dims)]
+        f"{_fronts(kernel, p)[0]},HNSW{links}(efConstruction=100),KFlat(linear,store=i8),{refine}",
+        "map,HNSW,KFlat of bytes,Refine", **{**graph, "factors": PQ_FACTORS}) for p in pca_dims(map_dims) for links in (16, 24)]
     return found
 
 

@@ -289,7 +289,7 @@ class Experiment:
         if contender["parameter"]:
             settings.append(f"{contender['parameter']}={point['effort']}")
         if not contender["ranks_itself"]:
-            settings.append(f"candidates={point['k'] * point['factor']}")
+            settings.append(f"candidates={round(point['k'] * point['factor'])}")
         elif len(contender["factors"]) > 1:
             settings.append(f"k_factor={point['factor']}")
         return {

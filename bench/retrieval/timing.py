@@ -58,7 +58,7 @@ def sweep(searcher, contender, queries, truth, k, slowest, visit, threads):
             return
         last = 0.0
         for factor in contender["factors"]:
-            found = k if contender["ranks_itself"] else k * factor
+            found = k if contender["ranks_itself"] else round(k * factor)
             if k * (factor or 1) > MOST_CANDIDATES or contender["effort_is_candidates"] and effort < found:
                 break
             searcher.configure(effort, factor)
@@ -81,7 +81,7 @@ def sweep(searcher, contender, queries, truth, k, slowest, visit, threads):
 def revisit(searcher, contender, queries, k, settings, visit, threads):
     """Times settings once each: every query in a batch, and then every query alone."""
     for effort, factor in settings:
-        found = k if contender["ranks_itself"] else k * factor
+        found = k if contender["ranks_itself"] else round(k * factor)
         searcher.configure(effort, factor)
         labels = []
 
