@@ -266,6 +266,56 @@ TEST_P(EveryTarget, NarrowComponents) {
     }
 }
 
+template <class Byte>
+void expect_l2_of_byte_rows(size_t d) {
+    constexpr size_t num_rows = 5;
+    const size_t stride = sizeof(float) + d;
+    std::vector<uint8_t> rows(num_rows * stride);
+    std::vector<float> x(d);
+    for (size_t k = 0; k < d; k++) {
+        x[k] = 0.5f * float(int(k * 29 % 101) - 50);
+    }
+    for (size_t i = 0; i < num_rows; i++) {
+        const float factor = 0.125f * float(i + 1);
+        std::memcpy(&rows[i * stride], &factor, sizeof(factor));
+        for (size_t k = 0; k < d; k++) {
+            rows[i * stride + sizeof(factor) + k] =
+                    uint8_t(i * 71 + k * 37 + 1);
+        }
+    }
+    const std::vector<int32_t> ids = {4, 0, 3, 3};
+    std::vector<float> found(ids.size() + 1, 42);
+    simd::squared_l2_of_byte_rows(
+            std::is_signed_v<Byte>,
+            d,
+            x.data(),
+            rows.data(),
+            stride,
+            ids.size(),
+            ids.data(),
+            found.data());
+    for (size_t j = 0; j < ids.size(); j++) {
+        const double factor = 0.125 * (ids[j] + 1);
+        double expected = 0;
+        for (size_t k = 0; k < d; k++) {
+            const Byte byte = Byte(rows[ids[j] * stride + sizeof(float) + k]);
+            const double difference = x[k] - factor * byte;
+            expected += difference * difference;
+        }
+        // each term is rounded twice, and each sum once
+        EXPECT_NEAR(found[j], expected, (double(d) + 3) * 0x1p-24 * expected)
+                << "d = " << d;
+    }
+    EXPECT_EQ(found.back(), 42);
+}
+
+TEST_P(EveryTarget, SquaredL2OfByteRows) {
+    for (size_t d : {1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 60, 64, 67, 100}) {
+        expect_l2_of_byte_rows<uint8_t>(d);
+        expect_l2_of_byte_rows<int8_t>(d);
+    }
+}
+
 TEST_P(EveryTarget, HammingDistances) {
     std::mt19937 rng(1);
     for (size_t code_size : {4, 8, 12, 16, 20, 32, 44, 64, 100, 256}) {

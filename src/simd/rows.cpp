@@ -35,7 +35,10 @@ HWY_INLINE void scale_promoted(
     for (; i + lanes <= n; i += lanes) {
         hn::StoreU(hn::Mul(scale, promote(numbers + i)), tag, out + i);
     }
-    if (i < n) {
+    if (i < n && n >= lanes) { // computes some numbers again
+        i = n - lanes;
+        hn::StoreU(hn::Mul(scale, promote(numbers + i)), tag, out + i);
+    } else if (i < n) {
         HWY_ALIGN T rest[hn::MaxLanes(Tag())] = {};
         HWY_ALIGN float floats[hn::MaxLanes(Tag())];
         std::memcpy(rest, numbers + i, (n - i) * sizeof(T));
@@ -97,10 +100,12 @@ HWY_INLINE float squared_l2_of_bytes(
     const size_t lanes = hn::Lanes(tag);
     const auto scale = hn::Set(tag, factor);
     auto even = hn::Zero(tag), odd = even;
+    const auto difference = [&](const float* a, const Byte* b) HWY_ATTR {
+        return hn::NegMulAdd(scale, load_bytes(b), hn::LoadU(tag, a));
+    };
     const auto add = [&](auto& sum, const float* a, const Byte* b) HWY_ATTR {
-        const auto difference =
-                hn::NegMulAdd(scale, load_bytes(b), hn::LoadU(tag, a));
-        sum = hn::MulAdd(difference, difference, sum);
+        const auto v = difference(a, b);
+        sum = hn::MulAdd(v, v, sum);
     };
     size_t i = 0;
     for (; i + 2 * lanes <= d; i += 2 * lanes) {
@@ -110,7 +115,13 @@ HWY_INLINE float squared_l2_of_bytes(
     for (; i + lanes <= d; i += lanes) {
         add(even, x + i, bytes + i);
     }
-    if (i < d) {
+    if (i < d && d >= lanes) { // the last vector has some old components
+        const size_t last = d - lanes;
+        const auto is_old = hn::FirstN(tag, i - last);
+        const auto v =
+                hn::IfThenZeroElse(is_old, difference(x + last, bytes + last));
+        odd = hn::MulAdd(v, v, odd);
+    } else if (i < d) {
         HWY_ALIGN Byte rest[hn::MaxLanes(Tag())] = {};
         HWY_ALIGN float floats[hn::MaxLanes(Tag())] = {};
         std::copy_n(bytes + i, d - i, rest);
