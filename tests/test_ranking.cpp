@@ -54,7 +54,7 @@ TYPED_TEST(Ranking, KeepsWhatASortDoes) {
     using Score = typename TypeParam::first_type;
     using Id = typename TypeParam::second_type;
     std::mt19937_64 generator(1);
-    for (size_t n : {0, 1, 2, 47, 48, 49, 50, 300, 5000}) {
+    for (size_t n : {0, 1, 2, 15, 16, 17, 32, 33, 47, 48, 49, 50, 300, 5000}) {
         for (size_t different : {1, 2, 8, 30, 100000}) {
             const auto scores = some_scores<Score>(n, different, int(n));
             std::vector<TypeParam> all(n);
@@ -64,11 +64,14 @@ TYPED_TEST(Ranking, KeepsWhatASortDoes) {
             auto sorted = all;
             std::sort(sorted.begin(), sorted.end());
             for (size_t m : {size_t(0), size_t(1), n / 20, n / 3, n, n + 1}) {
-                auto found = all;
-                faiss_ext::keep_smallest(found, m);
                 auto expected = sorted;
                 expected.resize(std::min(m, n));
-                EXPECT_EQ(found, expected) << m << " of " << n;
+                for (int64_t target : faiss_ext_test::targets()) {
+                    const faiss_ext_test::Target guard(target);
+                    auto found = all;
+                    faiss_ext::keep_smallest(found, m);
+                    EXPECT_EQ(found, expected) << m << " of " << n;
+                }
             }
         }
     }

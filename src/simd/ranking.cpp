@@ -28,10 +28,10 @@ void count_smaller_target(
     for (size_t i = 0; i < n; i += lanes) {
         const auto own = hn::LoadU(tag, keys + i);
         auto even = hn::Zero(tag), odd = even;
-        for (size_t j = 0; j < n; j += 2) { // a true lane is -1
-            const auto is_smaller = [&](size_t k) {
-                return hn::VecFromMask(tag, hn::Lt(hn::Set(tag, keys[k]), own));
-            };
+        const auto is_smaller = [&](size_t j) HWY_ATTR { // -1 if it is
+            return hn::VecFromMask(tag, hn::Lt(hn::Set(tag, keys[j]), own));
+        };
+        for (size_t j = 0; j < n; j += 2) {
             even = hn::Sub(even, is_smaller(j));
             odd = hn::Sub(odd, is_smaller(j + 1));
         }
