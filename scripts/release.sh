@@ -16,7 +16,8 @@
 # Each wheel is installed in clean environments. In one of them the code of the
 # README runs, and in another one all tests (test_matrix.sh). The results are the
 # wheels, SHA256SUMS and release_notes.md, which appear in the folder only after all
-# tests have passed. Nothing is uploaded.
+# tests have passed. Nothing is uploaded. With --draft, uncommitted changes are in the
+# wheels, too.
 #
 # Environment:
 #   PYTHON, FAISS_EXT_SKIP_INSTALL   as in build_wheel.sh
@@ -64,7 +65,13 @@ heading="$(grep -m 1 '^## ' "$changes")"
 if ((!draft)); then
     [[ "$heading" != *"not released yet"* ]] ||
         fail "CHANGELOG.md says '$heading'. Put the date there, or use --draft"
-    changed="$(git -C "$FAISS_EXT_ROOT" status --porcelain)"
+    unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+    git=(git -c "safe.directory=$FAISS_EXT_ROOT" -C "$FAISS_EXT_ROOT") # of any user
+    top="$("${git[@]}" rev-parse --show-toplevel 2>/dev/null)" || true
+    [[ -n "$top" && "$top" -ef "$FAISS_EXT_ROOT" ]] ||
+        fail "$FAISS_EXT_ROOT is not a git repository. Use a clone, or --draft"
+    changed="$("${git[@]}" status --porcelain --untracked-files=normal --ignore-submodules=none)" ||
+        fail "git status failed"
     [[ -z "$changed" ]] || fail "there are uncommitted changes. Commit them, or use --draft:"$'\n'"$changed"
 fi
 
@@ -84,9 +91,10 @@ done < <(
 ((${#folder_of[@]} > 0)) ||
     fail "$checkouts has no folder with faiss/Index.h of FAISS 1.14.2 or newer"
 
-results="$FAISS_EXT_ROOT/build/release"
+results="$FAISS_EXT_ROOT/build/release-results"
 rm -rf "$results"
-mkdir -p "$results"
+mkdir -p "$results" "$(dirname "$out")"
+[[ -w "$(dirname "$out")" ]] || fail "cannot write to $(dirname "$out")"
 while read -r minor; do
     echo "=== FAISS $minor: ${folder_of[$minor]}"
     "$FAISS_EXT_ROOT/scripts/test_matrix.sh" wheel --faiss-include "${folder_of[$minor]}"

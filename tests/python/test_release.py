@@ -2,6 +2,7 @@
 """Releases: the files that name the version agree, and scripts/release.sh chooses, collects and refuses."""
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -83,9 +84,13 @@ def checkouts(tmp_path):
     return folder
 
 
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+
 def release(project, *arguments):
     return subprocess.run(
-        [project / "scripts/release.sh", *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        [project / "scripts/release.sh", *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        env=ENVIRONMENT)
 
 
 def test_a_release_has_wheels_of_the_oldest_patches_with_checksums_and_notes(project, checkouts):
@@ -106,10 +111,10 @@ def test_a_release_has_wheels_of_the_oldest_patches_with_checksums_and_notes(pro
 
 
 def test_a_failed_test_ends_the_release(project, checkouts):
-    (checkouts / "1.14.9/broken").touch()
+    (checkouts / "1.15.0/broken").touch()
     assert release(project, "--draft", "--faiss-checkouts", checkouts).returncode != 0
     assert not (project / "dist").exists()
-    (checkouts / "1.14.9/broken").unlink()
+    (checkouts / "1.15.0/broken").unlink()
     assert release(project, "--draft", "--faiss-checkouts", checkouts).returncode == 0
 
 
@@ -119,8 +124,11 @@ def test_only_committed_files_are_released(project, checkouts):
     (project / ".gitignore").write_text("/build/\n/dist/\n")
 
     def git(*arguments):
-        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b.c", *arguments], cwd=project, check=True)
+        options = [part for value in ("user.name=A", "user.email=a@b.c", "commit.gpgsign=false") for part in ("-c", value)]
+        subprocess.run(["git", *options, *arguments], cwd=project, env=ENVIRONMENT, check=True)
 
+    done = release(project, "--faiss-checkouts", checkouts)
+    assert done.returncode == 2 and "is not a git repository" in done.stderr
     git("init", "-q")
     git("add", "--all")
     git("commit", "-q", "-m", "All")
