@@ -32,7 +32,8 @@ K, RECALL, QUERIES = 10, 0.95, 500
 FACTORS = [2, 3, 4, 6, 8, 16, 32]
 MAPS = {"chi2": "HKM1(chi2),", "l2": ""}
 LISTS = {"KIVF": "KIVF{nlist}(M={dims})", "FAISS, lists": "IVF{nlist},PQ{dims}x4fs"}
-GRAPHS = {"HNSW": "HNSW16(efConstruction=100),KFlat(linear,store=i8)", "FAISS, HNSW": "HNSW16_SQ8"}
+GRAPHS = {"HNSW": "HNSW16,KFlat(linear,store=i8)", "FAISS, HNSW": "HNSW16_SQ8"}
+EF_CONSTRUCTION = 100
 EFFORTS = {
     "nprobe": [4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256],
     "efSearch": [16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024],
@@ -101,6 +102,9 @@ def build(args, string, n, path):
 
     x = copies(datasets.load(args.data, args.dataset, queries=QUERIES).base, n, args.sigma)
     index = faiss.index_factory(x.shape[1], string)
+    if "HNSW" in string:
+        behind_pca = faiss.downcast_index(faiss.downcast_index(index.base_index).index)
+        behind_pca.hnsw.efConstruction = EF_CONSTRUCTION
     lists = re.search(r"IVF(\d+)", string)
     in_training = max(100_000, args.train * int(lists[1])) if lists else 100_000
     start = time.process_time()
@@ -109,8 +113,10 @@ def build(args, string, n, path):
     for rows in in_chunks(x):
         index.add(rows)
     times = {"train_s": trained, "build_s": time.process_time() - start}
-    faiss.write_index(index, str(path))
     path.with_suffix(".build.json").write_text(json.dumps(times))
+    unfinished = path.with_suffix(".unfinished")
+    faiss.write_index(index, str(unfinished))
+    unfinished.rename(path)
 
 
 def measure(args, n, path):
@@ -121,7 +127,7 @@ def measure(args, n, path):
     faiss.omp_set_num_threads(1)
     data = datasets.load(args.data, args.dataset, queries=QUERIES)
     queries = np.ascontiguousarray(data.queries, np.float32)
-    truth = args.work / f"{args.kernel}-{n}-{args.sigma}.npy"
+    truth = args.work / f"{base_name(args, n)}.npy"
     expected = neighbours(truth, lambda: copies(data.base, n, args.sigma), queries, args.kernel)
     index = faiss.read_index(str(path))
     effort = "nprobe" if "IVF" in path.name else "efSearch"
@@ -134,7 +140,7 @@ def measure(args, n, path):
     for factor in FACTORS:
         for value in EFFORTS[effort]:
             if effort == "efSearch" and value < factor * K:
-                continue  # a graph returns no more than efSearch
+                continue  # the same as the smallest that is not skipped
             set_parameters((value, factor))
             share = recall(index.search(queries, K)[1], expected)
             if share >= RECALL:  # more effort takes longer
@@ -165,14 +171,19 @@ def codes_of(args, kind, n):
         for dims, nlist in itertools.product(args.dims, args.lists or lists_for(n))]
 
 
+def base_name(args, n):
+    """Of the files for n vectors."""
+    return f"{args.dataset}-{args.kernel}-{n}-{args.sigma:g}"
+
+
 def measured(args, kind, code, n):
     """The figures of one index, or None if it is only built."""
     string = f"{MAPS[args.kernel]}{code},Refine(KFlat({args.kernel},store=u8))"
-    name = f"{args.kernel}-{n}-{args.sigma}-" + re.sub("[^A-Za-z0-9]+", "-", code).strip("-")
+    name = f"{base_name(args, n)}-{args.train}-" + re.sub("[^A-Za-z0-9]+", "-", code).strip("-")
     path, answer = args.work / f"{name}.index", args.work / f"{name}.json"
     is_newest = kind.startswith("FAISS")
     python = args.newest_faiss if is_newest else sys.executable
-    environment = dict(os.environ)
+    environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # waiting threads take no processor time
     if is_newest:
         environment.pop("PYTHONPATH", None)  # it has its own faiss_ext
 
@@ -181,9 +192,9 @@ def measured(args, kind, code, n):
         if subprocess.run(job, env=environment, check=False).returncode:
             raise SystemExit(f"{string} with {n} vectors failed")
 
-    if not path.exists():
-        run("build")
     if not answer.exists():
+        if not path.exists():
+            run("build")
         if args.build:
             return None
         run("measure")

@@ -18,7 +18,7 @@ import math
 import re
 
 EF = [16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512]
-NPROBES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, *EF[:-5]]
+NPROBES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, *EF[:-4]]
 CODES_FACTORS = [4, 8, 16, 32, 64]
 PQ_FACTORS = [2, 2.5, 3, 3.5, 4, 5, 6, 8, 10, 12, 16, 24, 32]
 MAP_FACTORS = [2, 4]  # an explicit map is near the kernel
@@ -165,7 +165,7 @@ def _behind_pca(n, p):
     for nlist in (few, many):
         found += [contender(
             f"{front}{string}", "FAISS IVF-PQ, our PCA", library="faiss", string=string, **lists)
-            for string in [f"IVF{nlist},PQ{parts}x4fs" for parts in sorted({min(p, 64), p})]]
+            for string in [f"IVF{nlist},PQ{parts}x4fs" for parts in sorted({p if p <= 64 or p % 2 else p // 2, p})]]
         for bits in (1, 4):
             found.append(contender(
                 f"{front}RaBitQ IVF{nlist}, {bits} bits", "RaBitQ IVF", library="rabitqlib IVF",
@@ -178,8 +178,9 @@ def _behind_pca(n, p):
         found.append(contender(
             f"{front}RaBitQ HNSW M=16, {bits} bits", "RaBitQ HNSW", library="rabitqlib HNSW", M=16,
             options={"lists": 16, "bits": bits}, **graph))
-    found.append(contender(f"{front}HNSW16_SQ8", "FAISS HNSW of bytes, our PCA", library="faiss", string="HNSW16_SQ8",
-                           **{**graph, "parameter": "efSearch"}))
+    found += [contender(
+        f"{front}HNSW{links}_SQ8", "FAISS HNSW of bytes, our PCA", library="faiss", string=f"HNSW{links}_SQ8",
+        options={"efConstruction": 100}, **{**graph, "parameter": "efSearch"}) for links in (16, 24)]
     found.append(contender(f"{front}SymphonyQG M=32", "SymphonyQG", library="rabitqlib SymQG", M=32, **graph))
     found.append(contender(f"{front}glass HNSW M=32, SQ8U", "glass", library="glass", M=32, **graph))
     found.append(contender(f"{front}hnswlib M=16", "hnswlib, our PCA", library="hnswlib", M=16, **graph))

@@ -14,7 +14,7 @@ import pickle
 import numpy as np
 
 OPQ_ITERATIONS, OPQ_POINTS = 20, 20_000  # FAISS's are 50 and 65,536
-EF_CONSTRUCTION = 100  # of hnswlib, usearch and nmslib; FAISS's and ours is 40
+EF_CONSTRUCTION = 100  # of hnswlib, usearch and nmslib; of graphs by factory strings, FAISS's default is 40
 LONG_CONSTRUCTION = 200  # of rabitqlib and glass: the default of rabitqlib's graph
 LEARN = 100_000  # vectors that train ScaNN, at most
 
@@ -48,6 +48,8 @@ class Faiss(Library):
     def build(self, base):
         base = np.ascontiguousarray(base)
         self.index = self.faiss.index_factory(base.shape[1], self.contender["string"])
+        if "efConstruction" in self.contender["options"]:
+            self.index.hnsw.efConstruction = self.contender["options"]["efConstruction"]
         quantizers = self._quicker_opq()  # must live while training lasts
         self.index.train(base)
         del quantizers

@@ -66,7 +66,8 @@ def side_of(images):
 def patches(images, count):
     """Random square patches with half the side of the images, which are square and given as rows.
 
-    Every image gives `count` different ones. Those without a tenth of grey values above 0 are left out. The order is random.
+    Every image gives `count` different ones, if it has so many. Those without a tenth of grey values above 0 are left out. The
+    order is random.
     """
     side = side_of(images)
     half, places = side // 2, (side - side // 2 + 1) ** 2

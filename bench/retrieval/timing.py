@@ -59,7 +59,8 @@ def sweep(searcher, contender, queries, truth, k, slowest, visit, threads):
         last = 0.0
         for factor in contender["factors"]:
             found = k if contender["ranks_itself"] else round(k * factor)
-            if k * (factor or 1) > MOST_CANDIDATES or contender["effort_is_candidates"] and effort < found:
+            candidates = k * (factor or 1)
+            if candidates > MOST_CANDIDATES or contender["effort_is_candidates"] and effort < candidates:
                 break
             searcher.configure(effort, factor)
             seconds, labels = timed(lambda found=found: searcher.search(queries, found), threads)
