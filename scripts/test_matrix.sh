@@ -25,7 +25,8 @@
 #   --swig SWIG            a SWIG that fits that faiss module
 #   --out FILE             also write the table to FILE
 #
-# Committed files are tested. Logs are in build/matrix. The exit status is 0 if
+# For Debian, committed files are tested; for wheel and source, the files as they
+# are. Logs are in build/matrix. The exit status is 0 if
 # all rows passed.
 set -euo pipefail
 
@@ -156,7 +157,7 @@ wheel() {
     rm -rf "$environment" "$matrix/wheel"
     "$FAISS_EXT_ROOT/scripts/build_wheel.sh" --faiss-include "$include" \
         --out "$matrix/wheel"
-    python3 -m venv "$environment"
+    "${PYTHON:-python3}" -m venv "$environment"
     "$environment/bin/python" -m pip --disable-pip-version-check -q install \
         "$matrix"/wheel/*.whl "${test_packages[@]}"
     for other in "${wheel_pythons[@]}"; do

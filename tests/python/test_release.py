@@ -63,6 +63,8 @@ def project(tmp_path):
 set -e
 [ "$1 $2" = "wheel --faiss-include" ]
 [ ! -e "$3/broken" ]
+[ ! -e "$3/edits" ] || echo More. >>"$(dirname "$0")/../CHANGELOG.md"
+cat >/dev/null
 wheels="$(dirname "$0")/../build/matrix/wheel"
 rm -rf "$wheels"
 mkdir -p "$wheels"
@@ -98,6 +100,7 @@ def test_a_release_has_wheels_of_the_oldest_patches_with_checksums_and_notes(pro
     assert done.returncode == 0, done.stderr
     for left_out in ("1.13.2", "1.14.1"):
         assert f"this is {left_out}\n" in done.stdout
+    assert "notes/ is left out: it has no faiss/Index.h" in done.stdout
     out = project / "dist"
     wheels = sorted(out.glob("*.whl"))
     assert [path.stem.split("-")[1] for path in wheels] == ["1.14.9", "1.15.0"]
@@ -136,6 +139,12 @@ def test_only_committed_files_are_released(project, checkouts):
     done = release(project, "--faiss-checkouts", checkouts)
     assert done.returncode == 2 and "uncommitted changes" in done.stderr and " M CHANGELOG.md" in done.stderr
     git("commit", "-q", "-a", "-m", "More")
+    (checkouts / "1.15.0/edits").touch()  # while wheels are made
+    done = release(project, "--faiss-checkouts", checkouts)
+    assert done.returncode == 2 and "uncommitted changes" in done.stderr
+    assert not (project / "dist").exists()
+    (checkouts / "1.15.0/edits").unlink()
+    git("checkout", "-q", ".")
     assert release(project, "--faiss-checkouts", checkouts).returncode == 0
     assert (project / "dist/SHA256SUMS").exists()
 
