@@ -273,10 +273,10 @@ void expect_l2_of_byte_rows(size_t d) {
     std::vector<uint8_t> rows(num_rows * stride);
     std::vector<float> x(d);
     for (size_t k = 0; k < d; k++) {
-        x[k] = 0.5f * float(int(k * 29 % 101) - 50);
+        x[k] = float(int(k * 29 % 101) - 50) / 3;
     }
     for (size_t i = 0; i < num_rows; i++) {
-        const float factor = 0.125f * float(i + 1);
+        const float factor = float(i + 1) / 7;
         std::memcpy(&rows[i * stride], &factor, sizeof(factor));
         for (size_t k = 0; k < d; k++) {
             rows[i * stride + sizeof(factor) + k] =
@@ -295,16 +295,21 @@ void expect_l2_of_byte_rows(size_t d) {
             ids.data(),
             found.data());
     for (size_t j = 0; j < ids.size(); j++) {
-        const double factor = 0.125 * (ids[j] + 1);
-        double expected = 0;
+        const float factor = float(ids[j] + 1) / 7;
+        constexpr double unit = 0x1p-24;
+        double expected = 0, error = 0;
         for (size_t k = 0; k < d; k++) {
             const Byte byte = Byte(rows[ids[j] * stride + sizeof(float) + k]);
-            const double difference = x[k] - factor * byte;
+            const double product = double(factor) * byte;
+            const double difference = x[k] - product;
+            const double rounding =
+                    unit * (std::abs(product) + std::abs(difference));
             expected += difference * difference;
+            error += rounding * (2 * std::abs(difference) + rounding);
         }
-        // each term is rounded twice, and each sum once
-        EXPECT_NEAR(found[j], expected, (double(d) + 3) * 0x1p-24 * expected)
-                << "d = " << d;
+        // squares and sums are rounded, too
+        error += (double(d) + 1) * unit * (expected + error);
+        EXPECT_NEAR(found[j], expected, error) << "d = " << d;
     }
     EXPECT_EQ(found.back(), 42);
 }

@@ -85,6 +85,38 @@ def test_edge_histograms(retrieval):
     assert set(np.flatnonzero(retrieval.sets.edge_histograms(ramp)[0])) == set(range(0, 150, 6))
 
 
+def test_patches_of_images(retrieval, tmp_path):
+    """Every patch is a window of its image, an image gives different ones, and dark ones are left out."""
+    sets = retrieval.sets
+    # the value of a pixel tells its place and its image
+    images = np.arange(1, 1 + 5 * 64, dtype="float32").reshape(5, 64)
+    every = {
+        images[i].reshape(8, 8)[r : r + 4, c : c + 4].tobytes(): i
+        for i, r, c in itertools.product(range(5), range(5), range(5))
+    }
+    found = sets.patches(images, 7)
+    assert found.shape == (35, 16)
+    origin = [every[patch.tobytes()] for patch in found]  # fails if one is no window
+    np.testing.assert_array_equal(np.bincount(origin), 5 * [7])
+    assert len(np.unique(found, axis=0)) == 35
+    assert origin != sorted(origin)
+    np.testing.assert_array_equal(found, sets.patches(images, 7))
+    assert len(sets.patches(images, 1000)) == len(every)
+    # one pixel of 16 is less than a tenth, two are more
+    dark = np.zeros((1, 64), "float32")
+    dark[0, 27] = 1  # row 3, column 3: in the 16 windows that begin in rows and columns 0 to 3
+    assert sets.patches(dark, 25).shape == (0, 16)
+    dark[0, 28] = 1  # windows that begin in columns 1 to 3 contain both
+    assert sets.patches(dark, 25).shape == (12, 16)
+
+    write_idx(tmp_path / BASE, random_bytes(40, 10, 10))
+    write_idx(tmp_path / QUERY, random_bytes(8, 10, 10))
+    name = f"{tmp_path.name}_patches"
+    assert sets.load(name, [tmp_path], 1000).base.shape == (800, 25)
+    few = sets.load(name, [tmp_path], 9, limit=50)
+    assert few.base.shape == (50, 25) and few.queries.shape == (9, 25)
+
+
 def test_enlarged_sets_keep_their_vectors_and_their_kind(retrieval):
     datasets = retrieval.sets.datasets
     counts = random_bytes(50, 8).astype("float32")
