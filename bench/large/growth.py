@@ -2,17 +2,19 @@
 """How the time of a query grows with the number of vectors; docs/scaling.md.
 
     PYTHONPATH=build/python /usr/bin/python3 bench/large/growth.py --data FOLDER --work FOLDER [--sizes 225000,2250000] \\
-        [--sigma 8] [--kernel chi2] [--newest-faiss PYTHON] [--only REGEX]
+        [--sigma 8] [--kernel chi2] [--newest-faiss PYTHON] [--only REGEX] [--small-pages]
 
 The vectors are local descriptors of bytes (scripts/datasets.py), and copies of them: each copy adds normal noise of its own
 seed, rounded and clipped to 0 to 255. Queries are other descriptors. For each size and index, the fastest setting with
 enough recall counts, for single queries and for a batch, on one thread and in processor time. PYTHON has the newest FAISS
 and faiss_ext; without it, FAISS's lists and graphs are left out. Every index is built in a process of its own, and measured in
-another one. The work folder keeps the indexes and the figures, so a second run measures only what is missing. Use --build to
-build on a busy machine, and measure later on an idle one. Prints Markdown.
+another one. With --small-pages, the memory of the searches gets no huge pages. The work folder keeps the indexes and the
+figures, so a second run measures only what is missing. Use --build to build on a busy machine, and measure later on an idle
+one. Prints Markdown.
 """
 
 import argparse
+import ctypes
 import itertools
 import json
 import os
@@ -39,6 +41,7 @@ EFFORTS = {
     "efSearch": [16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024],
 }
 CHUNK = 200_000
+PR_SET_THP_DISABLE = 41
 
 
 def copies(base, n, sigma):
@@ -121,6 +124,8 @@ def build(args, string, n, path):
 
 def measure(args, n, path):
     """Finds the fastest settings of an index and writes their figures."""
+    if args.small_pages and ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0:
+        raise SystemExit("the system cannot turn off huge pages")
     import faiss
     import faiss_ext
 
@@ -153,7 +158,12 @@ def measure(args, n, path):
         figures["single"] = best(found, set_parameters, lambda: seconds(lambda: [index.search(q, K) for q in singles], 5))
     else:
         figures["recall"] = share
-    path.with_suffix(".json").write_text(json.dumps(figures))
+    answer_of(args, path).write_text(json.dumps(figures))
+
+
+def answer_of(args, path):
+    """The file for the figures of an index."""
+    return path.with_suffix(".small_pages.json" if args.small_pages else ".json")
 
 
 def lists_for(n):
@@ -180,7 +190,8 @@ def measured(args, kind, code, n):
     """The figures of one index, or None if it is only built."""
     string = f"{MAPS[args.kernel]}{code},Refine(KFlat({args.kernel},store=u8))"
     name = f"{base_name(args, n)}-{args.train}-" + re.sub("[^A-Za-z0-9]+", "-", code).strip("-")
-    path, answer = args.work / f"{name}.index", args.work / f"{name}.json"
+    path = args.work / f"{name}.index"
+    answer = answer_of(args, path)
     is_newest = kind.startswith("FAISS")
     python = args.newest_faiss if is_newest else sys.executable
     environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # waiting threads take no processor time
@@ -248,6 +259,7 @@ def parse_args():
     parser.add_argument("--train", type=int, default=40, help="training vectors for each list")
     parser.add_argument("--newest-faiss", help="Python with the newest FAISS and faiss_ext")
     parser.add_argument("--only", default="", metavar="REGEX", help="indexes, such as KIVF4096")
+    parser.add_argument("--small-pages", action="store_true", help="search without huge pages of memory")
     parser.add_argument("--build", action="store_true", help="only build what is missing")
     for name in ("--task", "--string", "--index"):  # of a process for one index
         parser.add_argument(name, help=argparse.SUPPRESS)

@@ -17,6 +17,7 @@
 #include <faiss/impl/io.h>
 
 #include "core/errors.h"
+#include "core/huge_pages.h"
 
 namespace faiss_ext {
 
@@ -121,6 +122,7 @@ void read_items(
         char* to = static_cast<char*>(static_cast<void*>(data()));
         read_bytes(f, to + i * item_size, m * item_size, field);
     }
+    prefer_huge_pages(Piece{data(), size * item_size});
 }
 
 /// Reads a vector of any length.

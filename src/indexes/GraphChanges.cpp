@@ -5,12 +5,15 @@
 #include <numeric>
 #include <utility>
 
+#include "core/huge_pages.h"
 #include "indexes/graph_build.h"
 
 namespace faiss_ext {
 
 void GraphChanges::append(idx_t n, const std::function<void()>& store) {
     link_past_removed(n);
+    const StaysInHugePages links(hnsw.neighbors);
+    const StaysInHugePages offsets(hnsw.offsets);
     const idx_t before = num_vertices();
     const faiss::RandomGenerator random = hnsw.rng;
     const auto forget_new = [&] {
@@ -164,6 +167,8 @@ void GraphChanges::compact() {
     }
     hnsw = std::move(*graph);
     places = {};
+    prefer_huge_pages(memory_of(hnsw.neighbors));
+    prefer_huge_pages(memory_of(hnsw.offsets));
 }
 
 } // namespace faiss_ext

@@ -16,6 +16,7 @@
 #include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/huge_pages.h"
 #include "indexes/hamming_hits.h"
 #include "indexes/index_positions.h"
 #include "indexes/range_result.h"
@@ -154,6 +155,7 @@ void IndexBinaryFlatSIMD::train(idx_t n, const uint8_t* x) {
 void IndexBinaryFlatSIMD::add(idx_t n, const uint8_t* x) {
     check_not_mapped(bool(mapped), "IndexBinaryFlatSIMD::add");
     check_stored(ntotal, num_bytes(), code_size, "IndexBinaryFlatSIMD");
+    const StaysInHugePages huge(xb);
     IndexBinaryFlat::add(n, x);
 }
 

@@ -20,6 +20,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/field_strings.h"
+#include "core/huge_pages.h"
 #include "core/parallel.h"
 #include "core/prefetch.h"
 #include "indexes/blocked_scan.h"
@@ -443,6 +444,7 @@ void IndexFlatKernel::add(idx_t n, const float* x) {
     rows("IndexFlatKernel::add");
     kernel->check_input(n, x, d, "IndexFlatKernel::add");
     if (n > 0) {
+        const StaysInHugePages huge(codes);
         codes.resize((ntotal + n) * code_size);
         try {
             encode(n, x, &codes[ntotal * code_size], "IndexFlatKernel::add");
@@ -746,6 +748,7 @@ void IndexFlatKernel::merge_from(faiss::Index& other, idx_t add_id) {
     check_compatible_for_merge(other);
     check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexFlatKernel&>(other);
+    const StaysInHugePages huge(codes);
     if (!source.mapped) {
         IndexFlatCodes::merge_from(other, add_id);
         return;
@@ -772,6 +775,7 @@ void IndexFlatKernel::add_sa_codes(
             where);
     rows(where);
     check_rows(n, bytes, where);
+    const StaysInHugePages huge(codes);
     codes.resize((ntotal + n) * code_size);
     std::copy_n(bytes, n * code_size, codes.data() + ntotal * code_size);
     ntotal += n;
@@ -782,6 +786,7 @@ void IndexFlatKernel::permute_entries(const idx_t* perm) {
     check_not_mapped(bool(mapped), where);
     rows(where);
     check_permutation(ntotal, perm, where);
+    const StaysInHugePages huge(codes);
     auto permuted = codes;
     for (idx_t i = 0; i < ntotal; i++) {
         std::copy_n(

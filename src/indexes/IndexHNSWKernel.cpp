@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/huge_pages.h"
 #include "core/parallel.h"
 #include "indexes/GraphChanges.h"
 #include "indexes/graph_checks.h"
@@ -324,6 +325,7 @@ void IndexHNSWKernel::merge_from(faiss::Index& other, idx_t add_id) {
                                           .rows("IndexHNSWKernel::merge_from")
                                           .sequential;
             const size_t size = flat.code_size;
+            const StaysInHugePages huge(flat.codes);
             flat.codes.resize((flat.ntotal + n) * size);
             for (idx_t place = 0; place < n; place++) {
                 std::copy_n(

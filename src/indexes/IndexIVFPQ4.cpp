@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <typeinfo>
@@ -18,6 +19,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/huge_pages.h"
 #include "core/mapped_file.h"
 #include "core/parallel.h"
 #include "core/prefetch.h"
@@ -68,16 +70,44 @@ void resize_list(IndexIVFPQ4::List& list, size_t n, size_t rows) {
     list.ids.make_owned().resize(n, -1);
 }
 
-/// Reserves memory for `more` vectors.
+/// Reserves memory for `more` vectors. The first ones may be all, so they get
+/// no more than they need.
 void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
     const size_t n = list.ids.size() + more;
     if (n > list.ids.make_owned().capacity()) {
-        const size_t room = n + n / 2;
+        const size_t room = n == more ? n : n + n / 2;
         const size_t blocks = (room + pq4_block - 1) / pq4_block;
         list.codes.make_owned().reserve(blocks * rows * pq4_block);
         list.offsets.make_owned().reserve(blocks * pq4_block);
         list.ids.make_owned().reserve(room);
     }
+}
+
+/// Asks for huge pages for all lists together, since one list is small.
+void prefer_huge_pages_for(std::vector<IndexIVFPQ4::List>& lists) try {
+    std::vector<Piece> pieces;
+    pieces.reserve(3 * lists.size());
+    const auto insert = [&](auto& items) {
+        if (!items.mapped()) {
+            pieces.push_back(memory_of(items.make_owned()));
+        }
+    };
+    for (IndexIVFPQ4::List& list : lists) {
+        insert(list.ids);
+        insert(list.codes);
+        insert(list.offsets);
+    }
+    prefer_huge_pages(pieces);
+} catch (const std::bad_alloc&) {
+    // it is only a hint
+}
+
+/// Whether lists that grow have passed a step of about 4 % of their size.
+bool have_passed_step(idx_t before, idx_t after) {
+    const auto step = [](idx_t n) {
+        return std::floor(16 * std::log2(double(n + 1)));
+    };
+    return step(before) < step(after);
 }
 
 /// Throws unless vectors are finite and their squared lengths leave room for
@@ -677,6 +707,7 @@ void IndexIVFPQ4::restore() {
                 Tables{{size_t(d), size_t(nlist), centroids.data()},
                        codes_of(*this).squares()});
     }
+    prefer_huge_pages_for(lists);
 }
 
 void IndexIVFPQ4::check_restorable() const {
@@ -826,6 +857,9 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     }
     ntotal += n;
     next_id = next_after;
+    if (have_passed_step(ntotal - n, ntotal)) {
+        prefer_huge_pages_for(lists);
+    }
 }
 
 void IndexIVFPQ4::search(
@@ -1070,6 +1104,7 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
     next_id = next_after;
     source.reset();
     remaking.done();
+    prefer_huge_pages_for(lists);
 }
 
 size_t IndexIVFPQ4::sa_code_size() const {

@@ -16,6 +16,7 @@
 
 #include <faiss/impl/HNSW.h>
 
+#include "core/huge_pages.h"
 #include "core/prefetch.h"
 
 namespace faiss_ext {
@@ -47,6 +48,7 @@ class VisitedMarks {
     void clear(size_t ntotal) {
         if (marks.size() < ntotal) {
             marks.resize(ntotal, 0);
+            prefer_huge_pages(memory_of(marks));
         }
         if (++epoch == 0) {
             std::fill(marks.begin(), marks.end(), 0);

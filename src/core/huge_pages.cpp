@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "core/huge_pages.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/mman.h>
+
+namespace faiss_ext {
+
+namespace {
+
+/// Writes the first line of a file, or an empty one.
+void read_line(const char* path, std::span<char> line) {
+    line[0] = 0;
+    if (FILE* f = fopen(path, "r")) {
+        if (!fgets(line.data(), int(line.size()), f)) {
+            line[0] = 0;
+        }
+        fclose(f);
+    }
+}
+
+/// Returns the size of a huge page, or 0 if none may be used.
+size_t size_of_huge_page() {
+    char modes[100], bytes[100];
+    read_line("/sys/kernel/mm/transparent_hugepage/enabled", modes);
+    read_line("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", bytes);
+    return strstr(modes, "[never]") ? 0 : strtoull(bytes, nullptr, 10);
+}
+
+void advise(uintptr_t begin, size_t bytes) {
+    constexpr int collapse = 25; // MADV_COLLAPSE, from Linux 6.1 on
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    void* const address = reinterpret_cast<void*>(begin);
+    madvise(address, bytes, MADV_HUGEPAGE); // for pages that come later
+    madvise(address, bytes, collapse);      // for pages in use
+}
+
+} // namespace
+
+void prefer_huge_pages(std::span<Piece> pieces) noexcept {
+    static const size_t size = size_of_huge_page();
+    size_t total = 0;
+    for (const Piece& piece : pieces) {
+        total += piece.bytes;
+    }
+    if (size == 0 || total < size) {
+        return;
+    }
+    const int error = errno;
+    std::ranges::sort(pieces, std::ranges::less(), &Piece::begin);
+    uintptr_t block = 0, first = 0; // the run of blocks to become pages
+    size_t covered = 0, length = 0;
+    const auto end_run = [&] {
+        if (length > 0) {
+            advise(first * size, length * size);
+        }
+        length = 0;
+    };
+    const auto end_block = [&] {
+        if (covered < size / 4 * 3) {
+            return;
+        }
+        if (first + length != block) {
+            end_run();
+            first = block;
+        }
+        length++;
+    };
+    for (const Piece& piece : pieces) {
+        auto at = reinterpret_cast<uintptr_t>(piece.begin);
+        const uintptr_t end = at + piece.bytes;
+        while (at < end) {
+            if (at / size != block) {
+                end_block();
+                block = at / size;
+                covered = 0;
+            }
+            const uintptr_t until = std::min(end, (block + 1) * size);
+            covered += until - at;
+            at = until;
+        }
+    }
+    end_block();
+    end_run();
+    errno = error;
+}
+
+} // namespace faiss_ext
