@@ -3,12 +3,12 @@
 
 #include "core/huge_pages.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
-#include <memory>
+#include <map>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +16,7 @@
 #include <faiss/IndexPreTransform.h>
 #include <faiss/impl/io.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
@@ -31,58 +32,105 @@ namespace {
 
 constexpr size_t mega = size_t(1) << 20;
 
-/// Whether the system was asked to keep the page of this address in huge pages.
-bool is_advised(const void* address) {
+/// A part of the memory with the same properties; see proc(5), smaps.
+struct Mapping {
+    uintptr_t begin = 0, end = 0;
+    bool is_advised = false; ///< to keep its pages in huge pages
+    size_t huge_bytes = 0;   ///< that are in huge pages
+};
+
+std::vector<Mapping> all_mappings() {
     std::ifstream maps("/proc/self/smaps");
-    const auto at = reinterpret_cast<uintptr_t>(address);
-    bool is_inside = false;
+    std::vector<Mapping> all;
     for (std::string line; std::getline(maps, line);) {
-        uintptr_t begin, end;
-        if (sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) ==
-            2) {
-            is_inside = begin <= at && at < end;
-        } else if (is_inside && line.starts_with("VmFlags:")) {
-            return line.find(" hg") != std::string::npos;
+        Mapping m;
+        size_t kilobytes;
+        if (sscanf(line.c_str(),
+                   "%" SCNxPTR "-%" SCNxPTR " ",
+                   &m.begin,
+                   &m.end) == 2) {
+            all.push_back(m);
+        } else if (sscanf(line.c_str(), "AnonHugePages: %zu", &kilobytes)) {
+            all.back().huge_bytes = kilobytes * 1024;
+        } else if (line.starts_with("VmFlags:")) {
+            all.back().is_advised = line.find(" hg") != std::string::npos;
         }
     }
-    return false;
+    return all;
 }
 
-/// The size of a huge page; 0 if there are none, or advice cannot be seen, as
-/// in emulators.
-size_t visible_page() {
+/// The one with this address, or an empty one.
+Mapping mapping_of(const void* address, const std::vector<Mapping>& all) {
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    const auto found = std::ranges::find_if(
+            all, [&](const Mapping& m) { return m.begin <= at && at < m.end; });
+    return found == all.end() ? Mapping() : *found;
+}
+
+/// Memory from the system, which begins on a block of this size.
+class Memory {
+   public:
+    Memory(size_t size, size_t block)
+            : size(size + block),
+              all(
+                      mmap(nullptr,
+                           size + block,
+                           PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS,
+                           -1,
+                           0)) {
+        EXPECT_NE(all, MAP_FAILED);
+        begin = static_cast<char*>(all);
+        begin += -reinterpret_cast<uintptr_t>(begin) % block;
+    }
+    ~Memory() {
+        munmap(all, size);
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    char* begin;
+
+   private:
+    const size_t size;
+    void* const all;
+};
+
+/// The size of a huge page; 0 if there are none, or if the system is an
+/// emulator or older than Linux 6.1.
+size_t size_of_huge_page() {
     std::string modes;
     std::getline(
             std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"),
             modes);
     size_t size = 0;
     std::ifstream("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") >> size;
-    if (modes.find("[never]") != std::string::npos || size > 4 * mega) {
+    if (modes.find("[never]") != std::string::npos || size == 0 ||
+        size > 4 * mega) {
         return 0;
     }
-    void* p =
-            mmap(nullptr,
-                 4 * mega,
-                 PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS,
-                 -1,
-                 0);
-    const bool is_seen =
-            madvise(p, 4 * mega, MADV_HUGEPAGE) == 0 && is_advised(p);
-    munmap(p, 4 * mega);
-    return is_seen ? size : 0;
+    const Memory memory(size, size);
+    memory.begin[0] = 1;
+    constexpr int collapse = 25;
+    const bool can_collapse = madvise(memory.begin, size, MADV_HUGEPAGE) == 0 &&
+            madvise(memory.begin, size, collapse) == 0;
+    const Mapping found = mapping_of(memory.begin, all_mappings());
+    return can_collapse && found.is_advised && found.huge_bytes == size ? size
+                                                                        : 0;
 }
 
-#define NEEDS_HUGE_PAGES()                          \
-    if (visible_page() == 0) {                      \
-        GTEST_SKIP() << "no advice for huge pages"; \
+#define NEEDS_HUGE_PAGES()               \
+    if (size_of_huge_page() == 0) {      \
+        GTEST_SKIP() << "no huge pages"; \
     }
 
 /// The share of places in this memory that are advised, of 64 places.
 double advised_share(const void* data, size_t bytes) {
+    const auto all = all_mappings();
     int count = 0;
     for (size_t i = 0; i < 64; i++) {
-        count += is_advised(static_cast<const char*>(data) + bytes * i / 64);
+        const char* at = static_cast<const char*>(data) + bytes * i / 64;
+        count += mapping_of(at, all).is_advised;
     }
     return count / 64.0;
 }
@@ -98,40 +146,46 @@ constexpr double most = 0.75;
 
 TEST(HugePages, BlocksThatPiecesCover) {
     NEEDS_HUGE_PAGES();
-    const size_t page = visible_page();
+    const size_t page = size_of_huge_page();
     constexpr size_t num_blocks = 6;
-    void* const all =
-            mmap(nullptr,
-                 (num_blocks + 1) * page,
-                 PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS,
-                 -1,
-                 0);
-    ASSERT_NE(all, MAP_FAILED);
-    auto* begin = static_cast<char*>(all);
-    begin += -reinterpret_cast<uintptr_t>(begin) % page;
+    const Memory memory(num_blocks * page, page);
+    char* const begin = memory.begin;
+    // small pages, also if the system gives huge ones to all programs
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     std::iota(begin, begin + num_blocks * page, 1);
+    prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
+    for (size_t i = 0; i < num_blocks; i++) { // each in a mapping of its own
+        char* const block = begin + i * page;
+        madvise(block, page, i % 2 ? MADV_SEQUENTIAL : MADV_NORMAL);
+    }
+    const auto huge_blocks = [&] {
+        std::vector<bool> found;
+        const auto all = all_mappings();
+        for (size_t i = 0; i < num_blocks; i++) {
+            found.push_back(mapping_of(begin + i * page, all).huge_bytes > 0);
+        }
+        return found;
+    };
+    EXPECT_EQ(huge_blocks(), std::vector<bool>(num_blocks));
     std::vector<Piece> pieces = {
-            // the end of block 3, block 4 and a little more
+            // the second half of block 3, block 4 and a little more
             {begin + 3 * page + page / 2, page + page / 2 + 100},
-            // four eighths of block 0, and a quarter that is not adjacent
+            // half of block 0, and a quarter that is not adjacent
             {begin, page / 2},
-            {begin + page * 3 / 4, page / 4},
+            {begin + page / 4 * 3, page / 4},
             // block 1: a byte too few
             {begin + page, page / 4 * 3 - 1},
-            // the other quarter of block 3
+            // another quarter of block 3
             {begin + 3 * page, page / 4},
             {begin + 2 * page, 0}};
     prefer_huge_pages(pieces);
-    const std::vector<bool> expected = {true, false, false, true, true, false};
-    for (size_t i = 0; i < num_blocks; i++) {
-        EXPECT_EQ(is_advised(begin + i * page + page / 2), expected[i]) << i;
-    }
+    EXPECT_EQ(
+            huge_blocks(),
+            std::vector<bool>({true, false, false, true, true, false}));
     char value = 1;
     for (size_t i = 0; i < num_blocks * page; i++) {
         ASSERT_EQ(begin[i], value++) << i;
     }
-    munmap(all, (num_blocks + 1) * page);
 }
 
 TEST(HugePages, VectorsThatMove) {
@@ -167,13 +221,19 @@ void expect_huge_pages(const faiss::Index& index) {
         EXPECT_GT(advised_share(graph->hnsw.neighbors), most);
         expect_huge_pages(*graph->storage);
     } else if (auto* ivf = dynamic_cast<const IndexIVFPQ4*>(&index)) {
-        double advised = 0, total = 0;
+        const auto all = all_mappings();
+        std::map<uintptr_t, size_t> huge; // by mapping
+        size_t total = 0;
         for (const IndexIVFPQ4::List& list : ivf->lists) {
-            advised += list.codes.size() * is_advised(list.codes.data());
+            const Mapping m = mapping_of(list.codes.data(), all);
+            huge[m.begin] = m.huge_bytes;
             total += list.codes.size();
         }
-        // a list can begin in another block than most of it
-        EXPECT_GT(advised / total, 0.5);
+        size_t sum = 0;
+        for (const auto& [_, bytes] : huge) {
+            sum += bytes;
+        }
+        EXPECT_GT(double(sum) / double(total), 0.5);
     } else {
         FAIL() << "no such index";
     }

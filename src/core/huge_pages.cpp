@@ -33,12 +33,16 @@ size_t size_of_huge_page() {
     return strstr(modes, "[never]") ? 0 : strtoull(bytes, nullptr, 10);
 }
 
-void advise(uintptr_t begin, size_t bytes) {
+void advise(uintptr_t begin, size_t bytes, bool is_array) {
     constexpr int collapse = 25; // MADV_COLLAPSE, from Linux 6.1 on
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     void* const address = reinterpret_cast<void*>(begin);
-    madvise(address, bytes, MADV_HUGEPAGE); // for pages that come later
-    madvise(address, bytes, collapse);      // for pages in use
+    // for pages that come later; makes a mapping of its own, and the system has
+    // a limit of their number
+    if (is_array) {
+        madvise(address, bytes, MADV_HUGEPAGE);
+    }
+    madvise(address, bytes, collapse); // for pages in use
 }
 
 } // namespace
@@ -58,7 +62,7 @@ void prefer_huge_pages(std::span<Piece> pieces) noexcept {
     size_t covered = 0, length = 0;
     const auto end_run = [&] {
         if (length > 0) {
-            advise(first * size, length * size);
+            advise(first * size, length * size, pieces.size() == 1);
         }
         length = 0;
     };

@@ -20,8 +20,8 @@ struct Piece {
  *
  * A block of the size of a huge page becomes one if the pieces cover at least
  * three quarters of it. Small pieces that lie together in the heap count, too.
- * Linux 6.1 and newer move the content at once, older ones do so in the
- * background.
+ * Linux 6.1 and newer move the content at once. Older ones do so in the
+ * background, for a single piece only.
  *
  * Does nothing if the system has no huge pages, or if they are turned off
  * (`never` in /sys/kernel/mm/transparent_hugepage/enabled).
