@@ -16,6 +16,7 @@
 #include <faiss_ext/indexes/GraphPlaces.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
 
+#include "core/huge_pages.h"
 #include "indexes/vertex_scores.h"
 
 namespace faiss_ext {
@@ -57,6 +58,7 @@ std::function<void()> exchange_of(
                 size,
                 copies->data() + i * size);
     }
+    prefer_huge_pages(memory_of(*copies));
     return [&flat, &codes, copies, total = idx_t(vertices.size())]() mutable {
         std::swap(codes, *copies);
         std::swap(flat.ntotal, total);
