@@ -96,6 +96,19 @@ TEST_P(Graphs, AnExhaustiveSearchIsExact) {
     }
 }
 
+TEST_P(Graphs, AllCodesAreFoundIfAsManyAreWanted) {
+    const idx_t n = 300;
+    const Bytes x = sets(n, d, 2), q = sets(20, d, 3);
+    const auto index = graph();
+    const auto all = exact();
+    index->add(n, x.data());
+    all->add(n, x.data());
+    index->hnsw.efSearch = 1;
+    for (const idx_t k : {n, n + 1, 2 * n}) {
+        expect_same(search(*index, q, k), search(*all, q, k));
+    }
+}
+
 TEST_P(Graphs, FindsMostNeighbors) {
     const idx_t n = 3000, k = 10;
     const Bytes x = sets(n, d, 2), q = sets(50, d, 3);

@@ -98,6 +98,19 @@ INSTANTIATE_TEST_SUITE_P(
         EachSize,
         testing::Values(8, 24, 64, 72, 128, 256, 512, 1000));
 
+TEST_P(EachSize, AllCodesAreFoundIfAsManyAreWanted) {
+    const idx_t n = 300;
+    const Bytes x = clustered(n, size, 2), q = clustered(20, size, 3);
+    IndexBinaryHNSWSIMD index(d, 16);
+    index.add(n, x.data());
+    index.hnsw.efSearch = 1;
+    IndexBinaryFlatSIMD flat(d);
+    flat.add(n, x.data());
+    for (const idx_t k : {n, n + 1, 2 * n}) {
+        EXPECT_EQ(search(index, q, k), search(flat, q, k)) << k;
+    }
+}
+
 // A walk that keeps all codes meets all of them.
 TEST_P(EachSize, AnExhaustiveSearchIsExact) {
     const idx_t n = 500;

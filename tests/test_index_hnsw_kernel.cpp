@@ -124,6 +124,18 @@ TEST(IndexHNSWKernel, AFailedAddLeavesTheOtherVectors) {
     search(index, x, 1);
 }
 
+TEST(IndexHNSWKernel, AllVectorsAreFoundIfAsManyAreWanted) {
+    const idx_t n = 300;
+    const auto x = uniform_vectors(n, d, 6), q = uniform_vectors(20, d, 7);
+    Graph graph;
+    graph.index.add(n, x.data());
+    graph.index.hnsw.efSearch = 1;
+    const auto exact = filled_flat(x);
+    for (const idx_t k : {n, n + 1, 2 * n}) {
+        expect_same(search(graph.index, q, k), search(*exact, q, k));
+    }
+}
+
 TEST(IndexHNSWKernel, AnInterruptedAddLeavesNothing) {
     const auto x = uniform_vectors(3000, d, 5);
     std::atomic<bool> now{false};

@@ -34,7 +34,7 @@ K, RECALL, QUERIES = 10, 0.95, 500
 FACTORS = [2, 3, 4, 6, 8, 16, 32]
 MAPS = {"chi2": "HKM1(chi2),", "l2": ""}
 LISTS = {"KIVF": "KIVF{nlist}(M={dims})", "FAISS, lists": "IVF{nlist},PQ{dims}x4fs"}
-GRAPHS = {"HNSW": "HNSW16,KFlat(linear,store=i8)", "FAISS, HNSW": "HNSW16_SQ8"}
+GRAPHS = {"HNSW": "HNSW{links},KFlat(linear,store=i8)", "FAISS, HNSW": "HNSW{links}_SQ8"}
 EF_CONSTRUCTION = 100
 EFFORTS = {
     "nprobe": [4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256],
@@ -175,7 +175,7 @@ def lists_for(n):
 def codes_of(args, kind, n):
     """The indexes to try, as strings without the map and the re-ranking."""
     if kind in GRAPHS:
-        return [f"PCAR{dims},{GRAPHS[kind]}" for dims in args.dims]
+        return [f"PCAR{dims},{GRAPHS[kind].format(links=links)}" for dims, links in itertools.product(args.dims, args.links)]
     return [
         f"PCAR{dims},{LISTS[kind].format(nlist=nlist, dims=dims)}"
         for dims, nlist in itertools.product(args.dims, args.lists or lists_for(n))]
@@ -256,6 +256,8 @@ def parse_args():
     parser.add_argument(
         "--dims", type=lambda text: [int(n) for n in text.split(",")], default=[64, 128], help="dimensions behind the PCA")
     parser.add_argument("--lists", type=lambda text: [int(n) for n in text.split(",")], help="numbers of lists")
+    parser.add_argument(
+        "--links", type=lambda text: [int(n) for n in text.split(",")], default=[16], help="links of a vertex of a graph")
     parser.add_argument("--train", type=int, default=40, help="training vectors for each list")
     parser.add_argument("--newest-faiss", help="Python with the newest FAISS and faiss_ext")
     parser.add_argument("--only", default="", metavar="REGEX", help="indexes, such as KIVF4096")

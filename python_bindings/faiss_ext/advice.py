@@ -979,9 +979,12 @@ def recommend(
     is_measured = n == x.shape[0] and len(order) <= sample_size
     order = order[:sample_size]
     if not is_measured and len(order) < 40 * k:
+        held_out = len(of_queries) if of_queries is not None else 0
         raise ValueError(
-            f"recommend: {len(order)} vectors are too few to "
-            f"extrapolate to {n}, expected a sample of at least 40 k = {40 * k}")
+            f"recommend: the sample has {len(order)} vectors, expected at "
+            f"least 40 k = {40 * k} to extrapolate to {n} (sample_size is "
+            f"{sample_size}, and {held_out} of {x.shape[0]} vectors are "
+            "queries)")
     whole = rows_of(x, np.sort(order))
     part = rows_of(x, np.sort(order[:max(1, len(order) // GROWTH)]))
     d = x.shape[1]

@@ -119,7 +119,8 @@ def check_mask(mask, index, where):
     if len(mask) < needed:
         raise ValueError(
             f"{where}: the mask given as filter has {len(mask):,} values, "
-            f"expected one for each id from 0 to {needed - 1:,}")
+            f"expected one for each id from 0 to {needed - 1:,}, or an array "
+            "of ids")
 
 
 def as_mask(mask, n, where):

@@ -481,7 +481,7 @@ size_t IndexAsymmetricHash::remove_ids(const faiss::IDSelector& sel) {
 std::function<void()> IndexAsymmetricHash::prepare_moves(
         const PlaceMoves& moves) {
     check_ready(*this, "remove_ids");
-    check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::remove_ids");
+    check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash");
     return [this, &moves] {
         const size_t size = hash->code_size();
         for (const auto [from, to] : moves.moves) {

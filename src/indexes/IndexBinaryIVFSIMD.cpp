@@ -604,7 +604,7 @@ size_t IndexBinaryIVFSIMD::remove_ids(const faiss::IDSelector& sel) {
 
 std::function<void()> IndexBinaryIVFSIMD::prepare_moves(
         const PlaceMoves& moves) {
-    check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::remove_ids");
+    check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD");
     auto move = prepare_list_moves<IndexBinaryIVF>(*this, moves);
     return !move ? nullptr : std::function<void()>([this, &moves, move] {
         move();

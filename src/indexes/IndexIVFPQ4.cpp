@@ -165,10 +165,12 @@ Search search_of(
     Search search{index.nprobe, params ? params->sel : nullptr};
     if (const auto* ivf = known_params<faiss::SearchParametersIVF>(
                 params, "IndexIVFPQ4::search")) {
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                ivf->nprobe > 0,
+                "IndexIVFPQ4::search: nprobe is 0, expected a positive number");
         FAISS_EXT_THROW_IF_NOT_FMT(
-                ivf->nprobe > 0 && ivf->max_codes == 0,
-                "IndexIVFPQ4::search: nprobe is %zu and max_codes %zu, expected a positive number and 0",
-                ivf->nprobe,
+                ivf->max_codes == 0,
+                "IndexIVFPQ4::search: max_codes is %zu, expected 0: the number of codes is not limited",
                 ivf->max_codes);
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !ivf->quantizer_params,
@@ -1005,7 +1007,7 @@ size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
 }
 
 std::function<void()> IndexIVFPQ4::prepare_moves(const PlaceMoves& moves) {
-    check_not_mapped(is_mapped(*this), "IndexIVFPQ4::remove_ids");
+    check_not_mapped(is_mapped(*this), "IndexIVFPQ4");
     if (!direct_map) {
         make_direct_map();
     }

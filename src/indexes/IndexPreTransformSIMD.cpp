@@ -268,9 +268,9 @@ void check_pca(const faiss::VectorTransform& transform) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             !dynamic_cast<const faiss::PCAMatrix*>(&transform) ||
                     transform.d_out <= transform.d_in,
-            "IndexPreTransformSIMD::train: the PCA has %d input dimensions and %d output dimensions, expected at most as many",
-            transform.d_in,
-            transform.d_out);
+            "IndexPreTransformSIMD::train: the PCA has %d output dimensions, expected at most %d, the number of input dimensions",
+            transform.d_out,
+            transform.d_in);
 }
 
 void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
@@ -558,7 +558,7 @@ std::vector<float> IndexPreTransformSIMD::transformed(
         if (!ours->is_trained) { // describing it takes microseconds
             check_trained(false, ours->description().c_str());
         }
-        ours->check_input(n, from, "apply");
+        ours->check_input(n, from, "IndexPreTransformSIMD");
     }
     const auto matrices = packed_chain();
     const size_t d_from = chain[first]->d_in, d_to = chain[count - 1]->d_out;

@@ -101,21 +101,23 @@ class GraphSearches {
             num_selected = selected.fraction * double(ntotal);
         }
         const bool passes_removed = !places.are_equal() && !sel;
+        bool scans_all = !sel && k > ntotal; // all of them are found
         if (passes_removed) {
-            const idx_t num_passed = places.num_passed();
             const idx_t kept = std::max<idx_t>(hnsw.efSearch, k);
-            const bool passes_most = num_passed > ntotal &&
+            scans_all |= places.num_passed() > ntotal &&
                     ntotal <= most_compared(double(kept), num_vertices());
-            if (k > ntotal || passes_most) {
-                scan(PlaceSelector(
-                             {places.vertices.begin(), places.vertices.end()},
-                             num_vertices()),
-                     k,
-                     scores,
-                     labels);
-                to_places(k, scores, labels);
-                return;
-            }
+        }
+        if (scans_all) {
+            scan(places.are_equal() ? PlaceSelector::from(0, ntotal)
+                                    : PlaceSelector(
+                                              {places.vertices.begin(),
+                                               places.vertices.end()},
+                                              num_vertices()),
+                 k,
+                 scores,
+                 labels);
+            to_places(k, scores, labels);
+            return;
         }
         const bool selects = sel || passes_removed;
         const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
@@ -153,7 +155,7 @@ class GraphSearches {
         };
         walk_all(k, params, search_one);
         // links may not lead to all of many equal vectors
-        if (is_plain_selection || (!sel && k <= ntotal)) {
+        if (is_plain_selection || !sel) {
             complete(wanted, k, scores, labels);
         }
         to_places(k, scores, labels);

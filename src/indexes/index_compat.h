@@ -92,7 +92,7 @@ RefineSearch refine_search(
         const auto* refine = dynamic_cast<const Params*>(params);
         FAISS_EXT_THROW_IF_NOT_MSG(
                 refine,
-                "search of a Refine index: the search parameters are of another class, expected SearchParametersRefine or IndexRefineSearchParameters");
+                "search of a Refine index: the search parameters are of another class, expected SearchParametersRefine, which passes others on as base_params, or IndexRefineSearchParameters");
         check_k_factor(refine->k_factor, "search of a Refine index");
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !params->sel,

@@ -92,12 +92,13 @@ bool are_from(idx_t first, const std::vector<idx_t>& ids) {
 void check_free_ids(idx_t next, idx_t n, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             n <= std::numeric_limits<idx_t>::max() - next,
-            "%s: ids up to %" PRId64 " have been given, which leaves %" PRId64
-            " for new vectors, expected at least %" PRId64 "; use add_with_ids",
+            "%s: the number of new vectors is %" PRId64
+            ", expected at most %" PRId64 ": ids up to %" PRId64
+            " have been given; use add_with_ids",
             where,
-            int64_t(next) - 1,
+            int64_t(n),
             int64_t(std::numeric_limits<idx_t>::max() - next),
-            int64_t(n));
+            int64_t(next) - 1);
 }
 
 idx_t next_new_id(const AnyIndex& index) {

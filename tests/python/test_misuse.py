@@ -2036,7 +2036,7 @@ def test_ids_that_are_no_ids(string):
             call()
         assert caught.value.vector == 1 and not re.match(r"(\w+)::\w+: \1::", str(caught.value))
     index.add_with_ids(x[:1], [2**63 - 1])
-    with pytest.raises(RuntimeError, match=f"::add: ids up to {2**63 - 2} have been given, which leaves 0 for new vectors, expected at least 1"):
+    with pytest.raises(RuntimeError, match=f"::add: the number of new vectors is 1, expected at most 0: ids up to {2**63 - 2} have been given"):
         index.add(x[:1])
 
 
