@@ -92,7 +92,7 @@ RefineSearch refine_search(
         const auto* refine = dynamic_cast<const Params*>(params);
         FAISS_EXT_THROW_IF_NOT_MSG(
                 refine,
-                "search of a Refine index: the search parameters are of another class, expected SearchParametersRefine, which passes others on as base_params, or IndexRefineSearchParameters");
+                "search of a Refine index: the search parameters are of another class, expected SearchParametersRefine or IndexRefineSearchParameters, with the others in base_params");
         check_k_factor(refine->k_factor, "search of a Refine index");
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !params->sel,
@@ -100,7 +100,7 @@ RefineSearch refine_search(
         return {refine->k_factor, refine->base_index_params};
     } else {
         FAISS_EXT_THROW_FMT(
-                "search of a Refine index: the search parameters are a %s, expected SearchParametersRefine",
+                "search of a Refine index: the search parameters are a %s, expected SearchParametersRefine with them in base_params",
                 type_name(typeid(*params)).c_str());
     }
 }
