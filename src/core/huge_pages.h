@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Huge pages of memory for large arrays, which make random access to them
-// faster: a processor remembers the addresses of few pages.
+// faster: a processor remembers the addresses of only a few pages.
 
 #pragma once
 
@@ -23,8 +23,8 @@ struct Piece {
  * Linux 6.1 and newer move the content at once. Older ones do so in the
  * background, for a single piece only.
  *
- * Does nothing if the system has no huge pages, or if they are turned off
- * (`never` in /sys/kernel/mm/transparent_hugepage/enabled).
+ * Does nothing if the system has no huge pages of at most 32 MB, or if they are
+ * turned off (`never` in /sys/kernel/mm/transparent_hugepage/enabled).
  *
  * @param pieces  are sorted
  */

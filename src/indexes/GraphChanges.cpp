@@ -12,8 +12,6 @@ namespace faiss_ext {
 
 void GraphChanges::append(idx_t n, const std::function<void()>& store) {
     link_past_removed(n);
-    const StaysInHugePages links(hnsw.neighbors);
-    const StaysInHugePages offsets(hnsw.offsets);
     const idx_t before = num_vertices();
     const faiss::RandomGenerator random = hnsw.rng;
     const auto forget_new = [&] {
@@ -72,6 +70,8 @@ std::vector<int32_t> GraphChanges::choose_vertices(idx_t n) {
 }
 
 void GraphChanges::draw_levels(idx_t n) {
+    const StaysInHugePages links(hnsw.neighbors);
+    const StaysInHugePages offsets(hnsw.offsets);
     const size_t total = num_vertices(), levels = hnsw.levels.size();
     try {
         hnsw.prepare_level_tab(n, levels == total + n);
@@ -150,6 +150,8 @@ void GraphChanges::compact() {
     auto graph = std::make_unique<faiss::HNSW>(hnsw);
     graph->reset();
     graph->prepare_level_tab(ntotal);
+    prefer_huge_pages(memory_of(graph->neighbors));
+    prefer_huge_pages(memory_of(graph->offsets));
     std::vector<int32_t> vertices(ntotal), all(ntotal);
     std::iota(all.begin(), all.end(), 0);
     std::transform(all.begin(), all.end(), vertices.begin(), [&](int32_t i) {
@@ -167,8 +169,6 @@ void GraphChanges::compact() {
     }
     hnsw = std::move(*graph);
     places = {};
-    prefer_huge_pages(memory_of(hnsw.neighbors));
-    prefer_huge_pages(memory_of(hnsw.offsets));
 }
 
 } // namespace faiss_ext

@@ -73,13 +73,19 @@ void resize_list(IndexIVFPQ4::List& list, size_t n, size_t rows) {
 /// Reserves memory for `more` vectors. The first ones may be all, so they get
 /// no more than they need.
 void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
-    const size_t n = list.ids.size() + more;
-    if (n > list.ids.make_owned().capacity()) {
+    auto& ids = list.ids.make_owned();
+    auto& codes = list.codes.make_owned();
+    auto& offsets = list.offsets.make_owned();
+    const auto padded = [](size_t n) {
+        return (n + pq4_block - 1) / pq4_block * pq4_block;
+    };
+    const size_t n = ids.size() + more;
+    if (n > ids.capacity() || padded(n) > offsets.capacity() ||
+        padded(n) * rows > codes.capacity()) {
         const size_t room = n == more ? n : n + n / 2;
-        const size_t blocks = (room + pq4_block - 1) / pq4_block;
-        list.codes.make_owned().reserve(blocks * rows * pq4_block);
-        list.offsets.make_owned().reserve(blocks * pq4_block);
-        list.ids.make_owned().reserve(room);
+        codes.reserve(padded(room) * rows);
+        offsets.reserve(padded(room));
+        ids.reserve(room);
     }
 }
 

@@ -47,8 +47,8 @@ class VisitedMarks {
     /// Removes all marks.
     void clear(size_t ntotal) {
         if (marks.size() < ntotal) {
+            const StaysInHugePages huge(marks);
             marks.resize(ntotal, 0);
-            prefer_huge_pages(memory_of(marks));
         }
         if (++epoch == 0) {
             std::fill(marks.begin(), marks.end(), 0);
