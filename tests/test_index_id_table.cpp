@@ -186,7 +186,7 @@ TEST(IndexIDTable, IdsAreNeverGivenTwice) {
     index->add_with_ids(1, x.data(), last);
     expect_throws(
             {{[&] { index->add(1, x.data()); },
-              "which leaves 0 for new vectors, expected at least 1"},
+              "new vectors is 1, expected at most 0"},
              {[&] { index->add_with_ids(1, x.data(), last); },
               "already in use"}});
     index->reset();

@@ -326,7 +326,7 @@ TEST(IndexPreTransformSIMD, BadInput) {
             {{[&] { zeros->train(n, equal.data()); }, "keeps more dimensions"},
              {[&] { zeros->train(n, none.data()); }, "vector 7"},
              {[&] { wide->train(n, x.data()); },
-              "16 input dimensions and 20"}});
+              "20 output dimensions, expected at most 16"}});
     x[290 * d + 2] = -1;
     expect_throws(
             {{[&] { index->add(n, x.data()); }, "290"},
@@ -365,8 +365,9 @@ TEST(IndexPreTransformSIMD, FailedTrainingLeavesNothingTrained) {
         EXPECT_EQ(by_faiss(*index, x), by_faiss(*fresh, x));
     }
     const auto wide = make_index(16, "PCA8,PCA12,KIVF4");
-    EXPECT_TRUE(throws(
-            [&] { wide->train(5, x.data()); }, "8 input dimensions and 12"));
+    EXPECT_TRUE(
+            throws([&] { wide->train(5, x.data()); },
+                   "12 output dimensions, expected at most 8"));
 }
 
 TEST(IndexPreTransformSIMD, MergingLeavesTheOtherEmpty) {
