@@ -277,7 +277,7 @@ def test_wrong_arguments(function, arguments, error, words):
 
 def test_ctrl_c():
     rng = np.random.default_rng(1)
-    x = rng.random((100_000, 20), "float32")  # no column is rare
+    x = rng.random((500_000, 20), "float32")  # no column is rare
     for function in (near_duplicates, near_duplicate_groups):
         assert is_interrupted(lambda: function(x, 0.99), 0.3)
 
